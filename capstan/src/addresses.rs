@@ -1,4 +1,4 @@
-//! Where the URLs lead that a person types.
+//! Resolves the addresses of URLs that a person types.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::host::LocalHost;
 
-/// How long a lookup may take.
+/// Time limit for a DNS lookup.
 const LOOKUP_LIMIT: Duration = Duration::from_secs(5);
 
 impl Addresses for LocalHost {

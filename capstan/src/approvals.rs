@@ -1,4 +1,4 @@
-//! Puts together who may say yes to a call, and where a yes is kept.
+//! Assembles approvals: who may approve a call, and where approvals are stored.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,20 +17,21 @@ use capstan_model::{ServerName, Verdict};
 use crate::host::{LocalHost, config_file};
 use crate::world::World;
 
-/// The operator's configuration, as the place for rules.
+/// Stores rules in the operator's configuration.
 struct ConfigBook {
     world: Arc<World>,
-    /// Where each server comes from.
+    /// The origin of each server.
     origins: HashMap<ServerName, Origin>,
 }
 
-/// For one command, whose operator types it. Its session is that one call, so that only what is
-/// saved can reach further.
+/// Approvals for one command, typed by the operator.
+///
+/// The session is this one call, so only a saved approval can cover more.
 pub(crate) fn at_the_command_line(world: &Arc<World>, loaded: &Loaded) -> Approvals {
     Approvals::at_the_front(vec![Span::Saved], Arc::new(ConfigBook::new(world, loaded)))
 }
 
-/// For clients, whose operator may sit in another shell.
+/// Approvals for clients, whose operator may use another shell.
 pub(crate) fn at_the_gateway(
     world: &Arc<World>,
     loaded: &Loaded,
@@ -41,8 +42,8 @@ pub(crate) fn at_the_gateway(
         spans.push(Span::Saved);
     }
     let shown = show(loaded);
-    // Every value of the configuration counts as policy: what is asked again is asked once too
-    // often at worst.
+    // Every value of the configuration counts as policy. At worst, a question is asked once more
+    // than needed.
     let texts = shown.iter().flat_map(|one| [one.key.as_str(), one.value.as_str()]);
     let shells = OtherShells {
         store: world.database(),
@@ -64,7 +65,8 @@ impl ConfigBook {
         Self { world: Arc::clone(world), origins }
     }
 
-    /// The file for rules about a server: the project's own for what it brings, else the user's.
+    /// The file for rules about a server: the project's own file for a server that comes from it,
+    /// else the user's.
     fn file(&self, host: &LocalHost, server: &ServerName) -> ConfigFile {
         let is_origin = |path: &PathBuf| {
             let origin = self.origins.get(server);
@@ -85,14 +87,14 @@ impl RuleBook for ConfigBook {
         let host = LocalHost::new(Arc::clone(&self.world));
         let (file, rule) = (self.file(&host, &rule.server), rule.clone());
         Box::pin(async move {
-            // Files are locked and forced to disk, which takes its time.
+            // Locking files and syncing them to disk can take a while.
             let written = tokio::task::spawn_blocking(move || write(&host, &file, &rule));
             written.await.unwrap_or_else(|error| Err(NotSaved { reason: error.to_string() }))
         })
     }
 }
 
-/// Adds the rule; in words where, and which.
+/// Adds the rule; returns the file and the rule, in words.
 fn write(host: &LocalHost, file: &ConfigFile, rule: &NewRule) -> Result<String, NotSaved> {
     let NewRule { pattern, effect, .. } = rule;
     let change = |text: &str| {
@@ -111,7 +113,7 @@ fn write(host: &LocalHost, file: &ConfigFile, rule: &NewRule) -> Result<String, 
     Ok(format!("`permissions.allow = [{shown}]` in {}", file.path.display()))
 }
 
-/// Reads the new text as it will be read: a rule that is not understood is not written.
+/// Parses the new text as it will be loaded, so that a rule that cannot be parsed is not written.
 fn check(host: &LocalHost, file: &ConfigFile, old: &str, new: &str) -> Result<(), EditError> {
     let errors = |text: &str| {
         let path = file.path.display().to_string();

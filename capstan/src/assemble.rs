@@ -1,4 +1,4 @@
-//! Puts a hub together: configuration in, backends and policy out.
+//! Builds a hub from a configuration: backends and policy.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,16 +24,16 @@ use crate::command_line;
 use crate::openapi;
 use crate::world::World;
 
-/// Which project files count as approved.
+/// Selects the project files that count as approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Approve {
-    /// Those that the user has approved.
+    /// Files that the user has approved.
     Approved,
-    /// All, because the command line says so.
+    /// All files, because the command line says so.
     All,
 }
 
-/// Puts a hub together. Nothing is started yet. Must be called within a tokio runtime.
+/// Builds a hub without starting a server. Must be called within a tokio runtime.
 pub(crate) fn hub(
     world: &World,
     loaded: &Loaded,
@@ -43,7 +43,9 @@ pub(crate) fn hub(
     hub_after(world, loaded, (approve, others), None)
 }
 
-/// The same, in the place of another: what has not changed is taken over.
+/// Builds a hub that replaces `before`; unchanged servers are taken over.
+///
+/// Nothing is started yet. Must be called within a tokio runtime.
 pub(crate) fn hub_after(
     world: &World,
     loaded: &Loaded,
@@ -75,7 +77,7 @@ fn audit(world: &World, config: &Config) -> anyhow::Result<Arc<dyn AuditLog>> {
     Ok(Arc::new(crate::audit::open(world, config)?))
 }
 
-/// For those who switch the audit log off.
+/// Audit log that records nothing, for configurations that disable it.
 struct NoAudit;
 
 impl AuditLog for NoAudit {
@@ -193,7 +195,8 @@ impl Assembly<'_> {
         }
     }
 
-    /// What passes by default, what is asked for by name, and what is declared.
+    /// The environment of a server: variables passed by default, passed through by name, and
+    /// declared.
     fn environment(&self, program: &Program) -> BTreeMap<String, Secret<String>> {
         let asked = |name: &String| program.env_passthrough.contains(name);
         let passes = |name: &String, value: &String| {
@@ -206,7 +209,7 @@ impl Assembly<'_> {
         all
     }
 
-    /// What is masked in whatever the server says: what it was given, and what it may have found.
+    /// Texts that are masked in the server's output: secrets that it was given or may have found.
     fn secrets(&self, entry: &ServerEntry, program: &Program) -> Vec<Secret<String>> {
         let asked = |name: &String| program.env_passthrough.contains(name) || is_secret_name(name);
         let ours = self.world.variables().iter().filter(|(name, _)| asked(name));
@@ -218,8 +221,10 @@ impl Assembly<'_> {
         given.chain(ours).chain(hidden).collect()
     }
 
-    /// Outside a project it says nothing where we were started, and a server that was given a folder
-    /// would take that for its folder instead.
+    /// The roots of a server: the project, if there is one, and the configured folders.
+    ///
+    /// Outside a project, the current folder is not a root: it has no meaning there, and a server
+    /// that was given a folder would use it instead of that folder.
     fn roots(&self, server: &Server) -> Vec<Root> {
         let workspace = self.world.workspace();
         let configured = server.roots.iter().map(|root| workspace.join(root));
@@ -235,7 +240,7 @@ fn era(server: &Server) -> Era {
     }
 }
 
-/// What to try for a server whose kind is streamable HTTP.
+/// The transports to try for a server whose kind is streamable HTTP.
 fn http(remote: &Remote) -> Prefer {
     match remote.fallback {
         Fallback::Never => Prefer::Http,
@@ -243,7 +248,7 @@ fn http(remote: &Remote) -> Prefer {
     }
 }
 
-/// What to try for a server whose kind is the older HTTP with server-sent events.
+/// The transports to try for a server whose kind is the older HTTP with server-sent events.
 fn sse(remote: &Remote) -> Prefer {
     match remote.fallback {
         Fallback::Never => Prefer::Sse,
@@ -251,8 +256,8 @@ fn sse(remote: &Remote) -> Prefer {
     }
 }
 
-/// The parts of an address that are not shown, as they are written there: what stands before the
-/// host, and whatever else [`mask_url`] hides.
+/// The secret parts of a URL as written: the user information before the host, and everything else
+/// that [`mask_url`] hides.
 fn url_secrets(url: &str) -> Vec<String> {
     let Some((_, rest)) = url.split_once("://") else { return Vec::new() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -260,7 +265,7 @@ fn url_secrets(url: &str) -> Vec<String> {
     let mut secrets = Vec::new();
     if let Some((login, _)) = authority.rsplit_once('@') {
         secrets.push(login.to_owned());
-        // The name alone is no secret, but a token may stand in its place.
+        // A user name alone is no secret, but a token may be in its place.
         secrets.push(login.split_once(':').map_or(login, |(_, password)| password).to_owned());
     }
     for part in path.split(['/', '?', '&', '#']).filter(|part| !part.is_empty()) {
@@ -274,7 +279,7 @@ fn url_secrets(url: &str) -> Vec<String> {
     secrets
 }
 
-/// The part of an argument that is not shown.
+/// The part of an argument that is masked.
 fn hidden_part(argument: &str, shown: &str) -> Option<String> {
     let (before, after) = shown.split_once(MASK)?;
     let part = argument.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -287,7 +292,7 @@ fn root(path: &Path) -> Root {
     Root { uri: file_uri(path), name }
 }
 
-/// A path as a `file://` URI; everything that is not plainly harmless is escaped.
+/// A path as a `file://` URI; every byte that is not known to be harmless is escaped.
 fn file_uri(path: &Path) -> String {
     let mut uri = "file://".to_owned();
     for byte in path.to_string_lossy().bytes() {

@@ -1,4 +1,4 @@
-//! Operations in a running gateway: which one, and how it is reached.
+//! Operations in a running gateway: selects the gateway and sends the request.
 
 use std::sync::Arc;
 
@@ -16,17 +16,18 @@ use crate::host::LocalHost;
 use crate::pending_approvals::folders;
 use crate::world::World;
 
-/// Variables that configurations may depend on without naming them.
+/// Prefixes of variables that configurations may depend on without naming them.
 const OUR_VARIABLES: [&str; 3] = ["CAPSTAN_", "CALIBAN_", "MCP_"];
 
-/// Those that say nothing of servers or rules.
+/// Variables of ours that do not affect servers or rules.
 const BESIDE: [&str; 1] = ["CAPSTAN_REGISTRY"];
 
-/// The shell's own, which is another in every command.
+/// A variable that the shell sets to a different value for every command.
 const LAST_COMMAND: &str = "_";
 
-/// What a configuration is made of: where two are alike in it, the same servers are started with the
-/// same rules.
+/// The digest of a configuration.
+///
+/// Two configurations with equal digests start the same servers with the same rules.
 pub(crate) fn digest(world: &World, selection: &Selection, files: &[SourceFile]) -> String {
     let mut texts = vec![
         world.workspace().display().to_string(),
@@ -38,7 +39,7 @@ pub(crate) fn digest(world: &World, selection: &Selection, files: &[SourceFile])
         texts.push(text.clone());
     }
     for (name, value) in world.variables() {
-        // By whatever syntax a file refers to a variable, it names it.
+        // A file that refers to a variable contains its name, in whatever syntax.
         let named = || files.iter().any(|file| file.text.contains(name.as_str()));
         let ours = OUR_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
             && !BESIDE.contains(&name.as_str());
@@ -52,7 +53,7 @@ pub(crate) fn digest(world: &World, selection: &Selection, files: &[SourceFile])
 // === impl LocalHost ===
 
 impl LocalHost {
-    /// The gateway that is meant where none is named.
+    /// The gateway to use if none is named.
     async fn only(&self, selection: &Selection) -> Result<Gateway, AppError> {
         let all = find(&folders(&self.world));
         let all = with_digests(all).await;
@@ -86,7 +87,7 @@ impl LocalHost {
         if all.is_empty() {
             return Err(NotRun::Here);
         }
-        // Errors in the files are reported where the operation runs.
+        // Errors in the files are reported by the process that runs the operation.
         let files = self.sources(selection).map_err(|_| NotRun::Here)?;
         let digest = digest(&self.world, selection, &files);
         let gateway = if let [only] = all.as_slice() {
@@ -134,13 +135,13 @@ impl Gateways for LocalHost {
     }
 }
 
-/// Whether nobody was there to begin with.
+/// True if there was no gateway to connect to.
 fn is_gone(cause: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     [ConnectionRefused, NotFound, PermissionDenied].contains(&cause.kind())
 }
 
-/// The gateways that answer, with what their configurations are made of.
+/// The gateways that respond, with the digests of their configurations.
 async fn with_digests(all: Vec<Gateway>) -> Vec<(Gateway, String)> {
     let asked = all.into_iter().map(|gateway| async move {
         let digest = gateway.digest().await.ok()?;
@@ -149,7 +150,7 @@ async fn with_digests(all: Vec<Gateway>) -> Vec<(Gateway, String)> {
     join_all(asked).await.into_iter().flatten().collect()
 }
 
-/// Runs a request in a gateway, and passes its events and questions on to the front.
+/// Runs a request in a gateway and forwards its events and questions to the front.
 async fn run(
     gateway: &Gateway,
     request: &Json,
@@ -177,7 +178,7 @@ fn failed(error: &ControlError) -> AppError {
             AppError::new(ErrorKind::Unreachable, format!("the gateway says: {reason}"))
         }
         ControlError::Io { cause, .. } if is_gone(cause) => none_runs(),
-        // It may have been done.
+        // The operation may have been carried out.
         ControlError::Io { .. }
         | ControlError::Foreign { .. }
         | ControlError::Silent { .. }

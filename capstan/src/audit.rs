@@ -1,4 +1,4 @@
-//! The audit log of a configuration: written, read, and checked.
+//! The audit log of a configuration: writes, reads and verifies it.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use tracing::warn;
 
 use crate::world::World;
 
-/// Where the log is.
+/// The path of the log.
 pub(crate) fn path(world: &World, config: &Config) -> PathBuf {
     match &config.audit.path {
         Some(path) => world.here().join(path),
@@ -26,7 +26,7 @@ pub(crate) fn open(world: &World, config: &Config) -> Result<JsonLines, AuditErr
     let audit = &config.audit;
     let limits = Limits {
         max_size: audit.max_size,
-        // Each comes from a file of its own, perhaps.
+        // The two keys may come from different files and contradict each other.
         max_total: audit.max_total.max(audit.max_size),
         retention: audit.retention,
     };
@@ -61,7 +61,7 @@ pub(crate) fn query(path: &Path, query: &AuditQuery) -> Result<Vec<AuditRow>, Ap
     Ok(rows.iter().map(row).collect())
 }
 
-/// What has come since the mark, which moves on.
+/// Returns the entries since the mark, and advances the mark.
 pub(crate) fn since(path: &Path, mark: &mut AuditMark) -> Result<Vec<AuditRow>, AppError> {
     let reader = Reader::open(path).map_err(|error| failure(&error))?;
     let last = mark.0.take().and_then(|mark| mark.downcast::<Position>().ok());

@@ -1,4 +1,4 @@
-//! Other programs' files: where they are, and an entry for us in them.
+//! Locates other programs' files, and adds and removes an entry for Capstan.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,17 +14,17 @@ use capstan_import::clients::{
 
 use crate::host::{LocalHost, explained};
 
-/// Where desktop programs keep their configuration on a Mac.
+/// The folder in which desktop programs keep their configuration on macOS.
 const APPLICATION_SUPPORT: &str = "Library/Application Support";
 
-/// The bits of a file's mode that are for others than its owner.
+/// The permission bits for users other than the owner.
 const OTHERS: u32 = 0o077;
 
 impl Clients for LocalHost {
     fn client_files(&self, client: Client, scope: Scope) -> Vec<PathBuf> {
         let places = client.places(scope);
         let paths = places.iter().map(|place| self.locate(place));
-        // What a link in a project leads to outside is not the project's to give away.
+        // A link in a project must not expose files outside the project.
         let inside = |path: &PathBuf| scope != Scope::Project || self.refuse_outside(path).is_ok();
         paths.filter(|path| path.is_file()).filter(inside).collect()
     }
@@ -59,14 +59,14 @@ impl Clients for LocalHost {
 
     fn is_private(&self, file: &ConfigFile) -> bool {
         let mode = fs::metadata(&file.path).map(|meta| meta.permissions().mode());
-        // A new file is made so that nobody else reads it.
+        // A new file is created readable only by the owner.
         mode.map_or(true, |mode| mode & OTHERS == 0)
     }
 
     fn own_path(&self) -> Result<String, AppError> {
         let own = std::env::current_exe()
             .map_err(|error| AppError::internal(format!("our own program: {error}")))?;
-        // The name in `PATH` outlives an update that the real path may not.
+        // A name in `PATH` survives updates; the real path may not.
         let path = self.world.variable("PATH").unwrap_or_default();
         let named = std::env::split_paths(&path).map(|folder| folder.join("capstan"));
         let whole = own.canonicalize().ok();
@@ -114,7 +114,7 @@ impl Clients for LocalHost {
         let failed = |error| placed_failure(path, error);
         let known = placed.knows(path).map_err(failed)?;
         let taken_out = |text: &str| {
-            // What is not noted is ours only if it says so.
+            // An entry that is not recorded as ours is removed only if it starts Capstan.
             if !known && presence(client, &name, text)? == Presence::Other {
                 return Err(ClientError::NotOurs);
             }
@@ -156,7 +156,7 @@ impl LocalHost {
         base.join(place.path)
     }
 
-    /// A link in a project must not make us write elsewhere.
+    /// Refuses a path that a link in a project leads outside the project.
     fn refuse_outside(&self, path: &Path) -> Result<(), AppError> {
         let project = self.world.workspace();
         let (Ok(project), Some(existing)) =

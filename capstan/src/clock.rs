@@ -1,4 +1,4 @@
-//! The time, as the hub takes it.
+//! The system clock, as a port of the hub.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

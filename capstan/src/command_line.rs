@@ -1,4 +1,4 @@
-//! A command-line program as a server: what the configuration says, made ready for the adapter.
+//! A command-line program as a server: translates its configuration for the adapter.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +9,14 @@ use capstan_hub::ports::Backend;
 use capstan_mcp::StdioSettings;
 use capstan_process::once::Program;
 
-/// The most that is kept of what a call prints, in bytes.
+/// Maximum size of a call's output that is kept, in bytes.
 const MAX_OUTPUT: u64 = 1024 * 1024;
 
-/// How much longer an answer can be than what was printed: it has it twice, as JSON.
+/// Upper bound on how much larger an answer is than the output: it contains the output twice, as
+/// JSON.
 const GROWTH: u64 = 4;
 
-/// The server of a program that is started as `settings` say. Nothing is started yet.
+/// The server for a program that is started with `settings`. Nothing is started yet.
 pub(crate) fn server(
     settings: StdioSettings,
     cli: &CliProgram,

@@ -1,4 +1,4 @@
-//! The built-in demo servers: children of our own binary.
+//! The built-in demo servers, which run as child processes of this binary.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use capstan_demo::{Demo, Options};
 
 use crate::logs::last_words;
 
-/// The first argument that makes our binary a demo server.
+/// The first argument that makes this binary run as a demo server.
 pub(crate) const DEMO: &str = "__demo";
 
 /// Runs as the demo server `WHICH ROOT DATA`.
@@ -30,7 +30,7 @@ pub(crate) fn run(mut words: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// A configuration with the demo servers: files below `root`, time zones, notes kept in `data`.
+/// A configuration with the demo servers: files below `root`, time zones, notes stored in `data`.
 pub(crate) fn config(program: &Path, root: &Path, data: &Path) -> String {
     let mut text = "[permissions]\nallow = [\"*\"]\n".to_owned();
     for demo in Demo::ALL {
@@ -48,7 +48,7 @@ pub(crate) fn config(program: &Path, root: &Path, data: &Path) -> String {
     text
 }
 
-/// A TOML string; JSON's is one too.
+/// Quotes a TOML string; a JSON string is also a valid TOML string.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

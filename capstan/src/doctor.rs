@@ -1,4 +1,4 @@
-//! What surrounds the servers and can be wrong, and the remedy for each finding.
+//! Checks of the environment of the servers, with a remedy for each finding.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use crate::host::LocalHost;
 use crate::pending_approvals;
 use crate::world::World;
 
-/// What programs that start servers are part of, and how old they may be.
+/// Runtimes that start servers, with their commands and oldest useful versions.
 const RUNNERS: &[Runner] = &[
     Runner::new(&["node", "npx", "npm"], "Node.js", "install Node.js 20 or newer", Some(18)),
     Runner::new(&["uvx", "uv"], "uv", "install uv", None),
@@ -28,24 +28,24 @@ const RUNNERS: &[Runner] = &[
     Runner::new(&["deno"], "Deno", "install Deno", None),
 ];
 
-/// Where Docker listens, unless a variable says otherwise.
+/// The default socket of Docker, if no variable names another.
 const DOCKER: &str = "/var/run/docker.sock";
 
-/// How much a clock may differ from the time of a file: those of network drives do.
+/// Allowed difference between the clock and a file's time; the clocks of network drives differ.
 const SLACK: Duration = Duration::from_mins(5);
 
-/// What it may cost to ask a program for its version.
+/// Limits on running a program to get its version.
 const VERSION: Limits = Limits { time: Duration::from_secs(5), output: 4096 };
 
 struct Runner {
     commands: &'static [&'static str],
     name: &'static str,
     remedy: &'static str,
-    /// The oldest version that most servers still start with.
+    /// The oldest version with which most servers still start.
     oldest: Option<u32>,
 }
 
-/// Looks at everything around the servers.
+/// Runs all checks of the servers' environment.
 pub(crate) async fn checks(host: &LocalHost, setup: &Setup, listen: SocketAddr) -> Vec<Check> {
     let world = &*host.world;
     let mut checks: Vec<Check> = setup.files.iter().map(file).collect();
@@ -83,7 +83,7 @@ fn file(file: &SourceFile) -> Check {
     }
 }
 
-/// Servers that one file describes and another describes otherwise.
+/// Reports servers that two files define differently.
 fn shadowed(world: &World, setup: &Setup) -> Vec<Check> {
     let workspace = world.workspace();
     let around = Surroundings {
@@ -114,7 +114,7 @@ fn path(world: &World) -> Check {
     }
 }
 
-/// The programs that start the servers which are in use.
+/// Checks the programs that start the enabled servers.
 async fn runners(world: &World, setup: &Setup) -> Vec<Check> {
     let entries = setup.loaded.config.servers.values().filter(|entry| entry.enabled);
     let commands: BTreeSet<&str> = entries.filter_map(command).collect();
@@ -130,7 +130,7 @@ async fn runners(world: &World, setup: &Setup) -> Vec<Check> {
     checks
 }
 
-/// The name of the program that a server is started with.
+/// The name of the program that starts a server.
 fn command(entry: &ServerEntry) -> Option<&str> {
     match &entry.status.as_ref().ok()?.kind {
         Kind::Stdio(program) => Some(&program.command),
@@ -169,7 +169,7 @@ fn state_folder(world: &World) -> Check {
     folder("state folder", world.state())
 }
 
-/// A folder of ours, or the nearest one above it that is there.
+/// Checks that a folder of ours, or its nearest existing parent, is a writable folder.
 fn folder(name: &str, folder: &Path) -> Check {
     let nearest = folder.ancestors().find(|folder| folder.exists()).unwrap_or(folder);
     let shown = folder.display();
@@ -184,7 +184,7 @@ fn folder(name: &str, folder: &Path) -> Check {
     }
 }
 
-/// Whether the state database can be used, and whether an earlier one was damaged.
+/// Checks that the state database can be used, and reports if an earlier one was damaged.
 async fn database(world: &World) -> Check {
     const NAME: &str = "state database";
     let path = world.state().join("state.db");
@@ -207,7 +207,7 @@ async fn database(world: &World) -> Check {
     }
 }
 
-/// Where shells reach running gateways.
+/// Reports running gateways and, without `XDG_RUNTIME_DIR`, the folder of their control sockets.
 fn control(world: &World) -> Check {
     let running = capstan_control::find(&pending_approvals::folders(world)).len();
     let shown = match running {
@@ -223,7 +223,7 @@ fn control(world: &World) -> Check {
     Check::ok("control socket", format!("{shown}; without XDG_RUNTIME_DIR: {}", place.display()))
 }
 
-/// Whether `serve --http` could listen where it would.
+/// Checks that `serve --http` could listen on its address.
 fn address(world: &World, address: SocketAddr) -> Check {
     const NAME: &str = "gateway address";
     match TcpListener::bind(address) {
@@ -243,7 +243,7 @@ fn address(world: &World, address: SocketAddr) -> Check {
     }
 }
 
-/// Whether there is somebody who keeps secrets for the session.
+/// Checks that a keyring service is available in the session.
 fn keyring(world: &World) -> Check {
     let bus = world.variable("DBUS_SESSION_BUS_ADDRESS").filter(|bus| !bus.is_empty());
     let socket = bus.as_deref().and_then(|bus| bus.split([',', ';']).next());
@@ -259,7 +259,7 @@ fn keyring(world: &World) -> Check {
     Check::ok("keyring", detail)
 }
 
-/// A clock that is behind makes approvals last too long and the audit log lie.
+/// Checks the clock: if it is behind, approvals last too long and times in the audit log are wrong.
 fn clock(world: &World) -> Check {
     let own = std::env::current_exe().ok();
     let kept = ["audit.jsonl", "state.db"].map(|name| world.state().join(name));
@@ -288,7 +288,7 @@ impl Runner {
         Self { commands, name, remedy, oldest }
     }
 
-    /// Whether a command of it can be found, and is not too old.
+    /// Checks that a command of the runtime can be found and is recent enough.
     async fn check(&self, world: &World, command: &str) -> Check {
         let name = format!("program {command}");
         let found = match program(world, command).find() {
@@ -300,7 +300,7 @@ impl Runner {
         };
         let detail = format!("{} is {}", command, found.display());
         let Some(oldest) = self.oldest else { return Check::ok(name, detail) };
-        // Of its commands the first is the one that knows the version.
+        // The first of the commands reports the version.
         let main = self.commands.first().copied().unwrap_or(command);
         match version(&program(world, main)).await {
             Some(major) if major < oldest => {
@@ -313,7 +313,7 @@ impl Runner {
     }
 }
 
-/// A command with nothing around it but what it needs to be found.
+/// A command whose environment has only the variables that it needs to be found.
 fn program(world: &World, command: &str) -> Program {
     let passed = ["PATH", "HOME"].into_iter();
     let environment: BTreeMap<String, Secret<String>> = passed
@@ -323,7 +323,7 @@ fn program(world: &World, command: &str) -> Program {
     Program { command: command.to_owned(), environment, secrets: Vec::new(), cwd: None, keeper }
 }
 
-/// The first number of what a program says of its version.
+/// The first number in a program's version output.
 async fn version(program: &Program) -> Option<u32> {
     let output = program.run(&["--version".to_owned()], VERSION, &mut |_| {}).await.ok()?;
     if output.end != End::Code(0) {

@@ -1,4 +1,4 @@
-//! What the command line gets from the program around it: files, state, the audit log.
+//! Implements the ports of the application layer: files, state, the audit log.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,13 +29,13 @@ use crate::named::{unknown_dialect, without_repeats};
 use crate::packages;
 use crate::world::World;
 
-/// Where whoever runs the machine puts their configuration.
+/// The configuration file of the machine's administrator.
 const MANAGED: &str = "/etc/capstan/config.toml";
 
 /// The name of a configuration file.
 const CONFIG: &str = "config.toml";
 
-/// The program around the command line.
+/// The ports of the application layer, on this machine.
 #[derive(Clone)]
 pub(crate) struct LocalHost {
     pub(crate) world: Arc<World>,
@@ -60,7 +60,7 @@ impl LocalHost {
         Approvals::open(self.world.state()).map_err(|error| approvals_failure(&error))
     }
 
-    /// Reads one file; `None` when it is not there.
+    /// Reads one file; `None` if it does not exist.
     fn read(&self, file: &ConfigFile) -> Result<Option<SourceFile>, AppError> {
         let Some(text) = read_file(&file.path)? else { return Ok(None) };
         let approved = match file.scope {
@@ -97,7 +97,7 @@ impl LocalHost {
             }
             match self.read(&file)? {
                 Some(source) => sources.push(source),
-                // A file that somebody named must be there.
+                // A file that was named explicitly must exist.
                 None if file.scope == Scope::Flag => {
                     let path = file.path.display();
                     let message = format!("the configuration file {path} does not exist");
@@ -110,7 +110,7 @@ impl LocalHost {
         Ok(sources)
     }
 
-    /// What these files say.
+    /// Merges these files into a setup.
     pub(crate) fn put_together(&self, sources: Vec<SourceFile>, selection: &Selection) -> Setup {
         let workspace = self.world.workspace();
         let around = Surroundings {
@@ -156,7 +156,7 @@ impl Host for LocalHost {
         let project = self.project_file();
         let (scope, path) = match (scope, project) {
             (Some(Scope::Project) | None, Some(path)) => (Scope::Project, path),
-            // Whoever asks for a project file outside a project makes one here.
+            // A project file that is requested outside a project is created in the current folder.
             (Some(Scope::Project), None) => {
                 (Scope::Project, self.world.here().join(".capstan").join(CONFIG))
             }
@@ -184,8 +184,8 @@ impl Host for LocalHost {
         if file.scope != Scope::Project {
             return Ok(());
         }
-        // What the user has just written is approved, together with what was approved before;
-        // both texts are those that the lock was held over.
+        // A change by the user is approved if the file is new or the text before it was approved;
+        // both texts are those read and written under the lock.
         let status = self.approvals()?.status(&file.path, &before);
         let known = status.map_err(|error| approvals_failure(&error))?;
         let was_approved = known == capstan_files::Approval::Approved;
@@ -199,7 +199,7 @@ impl Host for LocalHost {
         let native = Some(Dialect::Native);
         let named = |name: &str| self.world.variable(name).filter(|value| !value.is_empty());
         let mut files = vec![config_file(Scope::Managed, MANAGED.into(), native)];
-        // Within a scope a later file is nearer.
+        // Within a scope, a later file takes precedence.
         let shared = named("MCP_CONFIG_PATH").map(PathBuf::from);
         let shared = shared.unwrap_or_else(|| self.world.shared_config().join("mcp/servers.json"));
         files.push(config_file(Scope::User, self.world.here().join(shared), None));
@@ -272,7 +272,7 @@ impl Host for LocalHost {
 
 impl NameCache for LocalHost {
     fn remember(&self, kind: Kind, server: &ServerName, new: Vec<String>) {
-        // Completions are a convenience; that they cannot be kept is no reason to fail.
+        // Completions are a convenience; failing to store them is no error.
         drop(capstan_files::edit(&self.names_file(kind), |text| {
             let mut names: BTreeMap<String, Vec<String>> =
                 serde_json::from_str(text).unwrap_or_default();
@@ -292,7 +292,7 @@ pub(crate) fn approve(selection: &Selection) -> Approve {
     if selection.trust_project { Approve::All } else { Approve::Approved }
 }
 
-/// A word that a shell reads back as it is.
+/// Quotes a word for a shell, if needed.
 fn shell_word(word: String) -> String {
     let plain = |c: char| c.is_alphanumeric() || "/._-+@:".contains(c);
     if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
@@ -306,7 +306,7 @@ pub(crate) fn read_file(path: &Path) -> Result<Option<String>, AppError> {
     capstan_files::read_bounded(path, MAX_SIZE).map_err(|error| file_failure(&error))
 }
 
-/// The error with its causes, and what to do about it.
+/// An error with its causes and a hint.
 pub(crate) fn explained(
     error: &(dyn std::error::Error + 'static),
     hint: Option<String>,

@@ -1,4 +1,4 @@
-//! What is logged, and where: always to stderr.
+//! Logging, always to stderr.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -13,18 +13,18 @@ use tracing_subscriber::registry::LookupSpan;
 
 use crate::world::World;
 
-/// What is logged when nobody says otherwise.
+/// The default log filter.
 const USUAL: &str = "warn";
 
-/// What `--debug` logs: the protocol traffic and the servers' stderr too.
+/// The filter of `--debug`, which includes protocol traffic and the servers' stderr.
 const DEBUG: &str = "info,capstan=debug,capstan_mcp=debug,capstan_process=debug,capstan_hub=debug";
 
-/// Says things as the command line says its own: for people who asked for no log.
+/// Formats events like the command line's own warnings, for people who did not request a log.
 struct AsWarnings {
     colour: bool,
 }
 
-/// What an event says.
+/// The text of an event.
 #[derive(Default)]
 struct Words {
     server: String,
@@ -32,23 +32,23 @@ struct Words {
     more: Vec<String>,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// Warnings and errors like those of the command line.
+    /// Warnings and errors in the format of the command line's own.
     Short,
-    /// Lines with a time: a gateway runs for long.
+    /// Lines with a time, for a long-running gateway.
     Timed,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// How much is logged where `CAPSTAN_LOG` does not say.
+/// The amount that is logged if `CAPSTAN_LOG` is not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Warnings and errors.
     Usual,
-    /// Protocol traffic and the stderr of servers too.
+    /// Also protocol traffic and the stderr of servers.
     Debug,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn start(world: &World, format: Format, detail: Detail) {
     }
 }
 
-/// Says something without the log, when there is none.
+/// Prints an error to stderr without the log, for when there is none.
 pub(crate) fn last_words(text: &str) {
     drop(writeln!(std::io::stderr(), "error: {text}"));
 }
@@ -142,7 +142,7 @@ impl Words {
 
 impl Visit for Words {
     fn record_u64(&mut self, field: &Field, value: u64) {
-        // What there is none of is no news.
+        // Counters that are zero are left out.
         if value > 0 {
             self.more.push(format!("{}: {value}", field.name()));
         }

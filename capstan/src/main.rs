@@ -41,7 +41,7 @@ use crate::world::World;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    // Keepers and demo servers are started by the hub, often, and must be up in no time.
+    // The hub starts keepers and demo servers often, so they must start fast.
     match words.next() {
         Some(first) if first == keeper::KEEPER => return keeper::run(words),
         Some(first) if first == demo::DEMO => return demo::run(words),
@@ -90,7 +90,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
         serve: local,
     };
     let exit = runtime.block_on(capstan_cli::run(cli, program));
-    // A thread that still waits for a key of a person who is gone must not keep us.
+    // Do not wait for a thread that still blocks on keyboard input of a person who is gone.
     runtime.shutdown_background();
     Ok(exit)
 }

@@ -1,11 +1,11 @@
-//! Files that are named by hand, beside those that are found.
+//! Files that are named explicitly, in addition to those that are found.
 
 use std::path::{Path, PathBuf};
 
 use capstan_app::ConfigFile;
 use capstan_config::{Dialect, Scope};
 
-/// The files without those that are also named by hand: they are read once, as named.
+/// Removes found files that are also named explicitly, so that each is read once, as named.
 pub(crate) fn without_repeats(mut files: Vec<ConfigFile>) -> Vec<ConfigFile> {
     let whole = |file: &ConfigFile| file.path.canonicalize().ok();
     let flags = files.iter().filter(|file| file.scope == Scope::Flag);
@@ -17,7 +17,7 @@ pub(crate) fn without_repeats(mut files: Vec<ConfigFile>) -> Vec<ConfigFile> {
     files
 }
 
-/// What is to be said of `WORD:FILE` where there is no such file: perhaps a dialect was meant.
+/// The hint for `WORD:FILE` where no such file exists: `WORD` may be a misspelt dialect.
 pub(crate) fn unknown_dialect(path: &Path, here: &Path) -> Option<String> {
     let (word, file) = path.strip_prefix(here).unwrap_or(path).to_str()?.split_once(':')?;
     let is_word = !word.is_empty() && !word.contains('/') && !file.is_empty();

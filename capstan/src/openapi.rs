@@ -1,4 +1,4 @@
-//! An OpenAPI document as a server: what the configuration says, made ready for the adapter.
+//! An OpenAPI document as a server: translates its configuration for the adapter.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,31 +11,32 @@ use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
 use capstan_policy::Glob;
 use capstan_safety::address::AddressPolicy;
 
-/// The most that is read of an answer, in bytes.
+/// Maximum size of a response that is read, in bytes.
 const MAX_ANSWER: u64 = 4 * 1024 * 1024;
 
-/// How much longer an answer can be than what came: it has it twice, as JSON.
+/// Upper bound on how much larger an answer is than the response: it contains the response twice,
+/// as JSON.
 const GROWTH: u64 = 4;
 
-/// Headers whose names do not tell that they open doors.
+/// Headers with credentials that their names do not reveal.
 const CREDENTIALS: &[&str] = &["authorization", "cookie", "proxy-authorization"];
 
-/// Where things are and how large they may be.
+/// Folders and limits for the server.
 pub(crate) struct Around<'a> {
     pub(crate) cache: &'a Path,
     pub(crate) max_answer: u64,
-    /// What is not shown of an address.
+    /// Returns the secret parts of a URL.
     pub(crate) url_secrets: fn(&str) -> Vec<String>,
 }
 
-/// The server of a document. Nothing is read or fetched yet.
+/// The server for a document. Nothing is read or fetched yet.
 pub(crate) fn server(
     entry: &ServerEntry,
     server: &Server,
     openapi: &OpenApi,
     around: &Around<'_>,
 ) -> Arc<dyn Backend> {
-    // The braces of a path are no signs of a pattern.
+    // The braces of a path are literal, not part of a pattern.
     let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::stars(text)).collect();
     let answer = MAX_ANSWER.min(around.max_answer / GROWTH);
     let headers = openapi.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
@@ -57,13 +58,13 @@ pub(crate) fn server(
     }))
 }
 
-/// The addresses that a server may be reached at.
+/// The policy for the addresses at which a server may be reached.
 pub(crate) fn addresses(entry: &ServerEntry, server: &Server) -> AddressPolicy {
     let (trust, networks) = (server.trust, server.networks.clone());
     AddressPolicy { server: Some(entry.name.clone()), trust, networks }
 }
 
-/// A file is found from the folder of the file that names it.
+/// The source of the document; a file is relative to the folder of the file that names it.
 fn source(entry: &ServerEntry, document: &str) -> Source {
     if document.contains("://") {
         return Source::Web(Secret::new(document.to_owned()));
@@ -72,14 +73,15 @@ fn source(entry: &ServerEntry, document: &str) -> Source {
     Source::File(folder.unwrap_or_default().join(document))
 }
 
-/// What is masked in whatever the interface says. Headers that open no door are no secrets: what
-/// they say may well be said in an answer.
+/// Texts that are masked in the interface's output.
+///
+/// Headers without credentials are not masked: answers may legitimately contain their values.
 fn secrets(entry: &ServerEntry, openapi: &OpenApi, around: &Around<'_>) -> Vec<Secret<String>> {
     let opens = |name: &String| {
         is_secret_name(name) || CREDENTIALS.iter().any(|known| known.eq_ignore_ascii_case(name))
     };
     let headers = openapi.headers.iter().filter(|(name, _)| opens(name)).map(|(_, value)| value);
-    // An interface may repeat the token without the word before it.
+    // The interface may repeat the token without its scheme.
     let tokens = headers.flat_map(|value| {
         let token = value.reveal().split_once(' ').map(|(_, token)| Secret::new(token.to_owned()));
         std::iter::once(value.clone()).chain(token)

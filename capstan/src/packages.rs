@@ -1,7 +1,7 @@
-//! Folders of plugins, and bundles: out of what somebody named, the files to be loaded.
+//! Plugin folders and bundles: finds the files to load in a package that the user names.
 //!
-//! Only what the user names is read this way. A project cannot bring a plugin or a bundle: none of
-//! the files that are read unasked can name one.
+//! Only packages that the user names are read this way. A project cannot bring a plugin or a
+//! bundle, because none of the files that are read automatically can name one.
 
 use std::path::{Path, PathBuf};
 
@@ -12,25 +12,25 @@ use capstan_import::packages;
 
 use crate::host::{explained, read_file};
 
-/// Where the manifest of a plugin may be.
+/// Possible paths of a plugin's manifest.
 const MANIFESTS: [&str; 2] = [".claude-plugin/plugin.json", "plugin.json"];
 
-/// Where servers may be without the manifest saying so.
+/// Default paths of a plugin's server files, if the manifest names none.
 const SERVERS: [&str; 2] = ["mcp/.mcp.json", ".mcp.json"];
 
-/// How the names of bundles end; the second is an older one.
+/// File extensions of bundles; the second is an older one.
 const BUNDLES: [&str; 2] = ["mcpb", "dxt"];
 
 /// A folder with servers in it.
 struct Folder {
-    /// Its path, without links.
+    /// Its path, with links resolved.
     root: PathBuf,
-    /// The same as text, since it goes into the values of a configuration.
+    /// The path as text, because it is inserted into configuration values.
     text: String,
     scope: Scope,
 }
 
-/// Whether a file that was named is a plugin's folder, or a bundle.
+/// True if a file that was named is a plugin's folder or a bundle.
 pub(crate) fn is_package(file: &ConfigFile) -> bool {
     let named = match file.scope {
         Scope::Flag | Scope::User => true,
@@ -58,7 +58,7 @@ pub(crate) fn is_package(file: &ConfigFile) -> bool {
         }
 }
 
-/// The files of a package, nearest last.
+/// Reads the files of a package; the last takes precedence.
 pub(crate) fn read(file: &ConfigFile, cache: &Path) -> Result<Vec<SourceFile>, AppError> {
     if !file.exists {
         let message = format!("{} does not exist", file.path.display());
@@ -71,7 +71,7 @@ pub(crate) fn read(file: &ConfigFile, cache: &Path) -> Result<Vec<SourceFile>, A
     let root = capstan_files::unpack(&file.path, &cache.join("bundles"), BundleLimits::default())
         .map_err(|error| explained(&error, error.hint()))?;
     let folder = Folder::open(&root, file.scope)?;
-    // What it says is shown as the bundle's own, not as that of a folder in the cache.
+    // The manifest is shown with the path of the bundle, not of its folder in the cache.
     let shown = file.path.join(bundle::MANIFEST).display().to_string();
     let manifest = folder.bundle()?.ok_or_else(|| nothing_in(&file.path))?;
     Ok(vec![SourceFile { path: shown, ..manifest }])
@@ -101,7 +101,7 @@ impl Folder {
         self.bundle()?.map(|file| vec![file]).ok_or_else(|| nothing_in(&self.root))
     }
 
-    /// The files of a plugin: those with servers, then the manifest, whose servers go before them.
+    /// The files of a plugin: the server files, then the manifest, whose servers take precedence.
     fn plugin(&self) -> Result<Vec<SourceFile>, AppError> {
         let mut manifest = None;
         for name in MANIFESTS {
@@ -131,7 +131,7 @@ impl Folder {
         Ok(sources)
     }
 
-    /// The manifest of a bundle that lies here unpacked.
+    /// The manifest of an unpacked bundle in this folder.
     fn bundle(&self) -> Result<Option<SourceFile>, AppError> {
         let text = self.text_of(bundle::MANIFEST)?;
         Ok(text.map(|text| {
@@ -151,7 +151,7 @@ impl Folder {
         SourceFile { dialect, plugin: Some(plugin), ..file }
     }
 
-    /// The text of a file of the folder; a link that leads out of it is refused.
+    /// The text of a file in the folder; a link that leads out of it is refused.
     fn text_of(&self, name: &str) -> Result<Option<String>, AppError> {
         let path = self.root.join(name);
         match path.canonicalize() {

@@ -1,4 +1,4 @@
-//! The control sockets of running gateways: our own, and those that a shell answers at.
+//! The control sockets of running gateways: opens our own, and answers questions at others.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,13 +17,13 @@ use tokio::task::JoinSet;
 use crate::host::LocalHost;
 use crate::world::World;
 
-/// How long one look for changes takes at most; by then other gateways may run.
+/// Maximum time of one wait for changes; after it, newly started gateways are found too.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The lists that were seen, by gateway.
+/// The revisions of the lists that were seen, by gateway.
 type Marks = HashMap<Gateway, u64>;
 
-/// Opens our socket and answers shells there, until the task is ended.
+/// Opens our socket and answers shells there, until the task is aborted.
 pub(crate) fn open(world: &World, endpoint: Arc<dyn ControlEndpoint>) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for folder in folders(world) {
@@ -42,7 +42,7 @@ pub(crate) fn open(world: &World, endpoint: Arc<dyn ControlEndpoint>) -> JoinSet
     tasks
 }
 
-/// Where sockets are, best first.
+/// The folders of sockets, best first.
 pub(crate) fn folders(world: &World) -> Vec<PathBuf> {
     let runtime = world.variable("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime = runtime.filter(|folder| folder.is_absolute() && folder.is_dir());
@@ -53,7 +53,7 @@ pub(crate) fn folders(world: &World) -> Vec<PathBuf> {
 // === impl LocalHost ===
 
 impl LocalHost {
-    /// What lies open now, of the gateways that answer; with what failed last at the others.
+    /// The open questions of the gateways that respond, and the last error of the others.
     async fn look(&self) -> (Seen, Option<ControlError>) {
         let gateways = find(&folders(&self.world));
         let asked = gateways.iter().map(|gateway| async move {
@@ -74,7 +74,8 @@ impl LocalHost {
             seen.gateways += 1;
             marks.insert(gateway, revision);
             for question in questions {
-                // What is approved and not used is in the store, which all of them share.
+                // Approved questions that are not yet used are in the store, which all gateways
+                // share.
                 if seen.questions.iter().all(|known| known.id != question.id) {
                     seen.questions.push(question);
                 }
@@ -102,7 +103,7 @@ impl PendingApprovals for LocalHost {
             let mut looks: Vec<BoxFuture<'_, ()>> = vec![tokio::time::sleep(LOOK).boxed()];
             looks.extend(marks.into_iter().map(|(gateway, revision)| {
                 let look = async move {
-                    // One that is gone says so at once, and must not be asked without a pause.
+                    // A gateway that is gone fails at once, so pause before the next attempt.
                     if gateway.questions_after(revision, LOOK).await.is_err() {
                         tokio::time::sleep(LOOK).await;
                     }
@@ -151,12 +152,12 @@ impl PendingApprovals for LocalHost {
     }
 }
 
-/// What the gateways have said that do not have a question.
+/// Results of the gateways that do not have a question.
 #[derive(Default)]
 struct Missed {
-    /// Those that run and do not know it.
+    /// Number of running gateways that do not have it.
     running: usize,
-    /// What failed last at one that runs.
+    /// The last error of a running gateway.
     failed: Option<ControlError>,
 }
 
@@ -178,7 +179,7 @@ impl Missed {
     }
 }
 
-/// Whether a socket is left over from a gateway that no longer runs, or is not ours.
+/// True if a socket is left over from a gateway that no longer runs, or is not ours.
 fn is_gone(error: &ControlError) -> bool {
     if let ControlError::Io { cause, .. } = error {
         return matches!(cause.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound);
@@ -186,7 +187,7 @@ fn is_gone(error: &ControlError) -> bool {
     matches!(error, ControlError::Foreign { .. })
 }
 
-/// A gateway runs, and could not be asked.
+/// The error for a gateway that runs but could not be queried.
 fn failed(error: &ControlError) -> AppError {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     let message =

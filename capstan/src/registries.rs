@@ -1,4 +1,4 @@
-//! Registries of servers: asked over the network, or read from a file.
+//! Registries of servers, queried over the network or read from a file.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -64,14 +64,15 @@ impl Registries for LocalHost {
 }
 
 impl LocalHost {
-    /// The registry that was named, or that of the user, or the official one.
+    /// The registry that was named, else the user's, else the official one.
     fn registry(&self, named: Option<&str>) -> Result<Registry, AppError> {
         let own = || self.world.variable("CAPSTAN_REGISTRY").filter(|url| !url.is_empty());
         let address = named.map(ToOwned::to_owned).or_else(own);
         Registry::at(address.as_deref().unwrap_or(OFFICIAL)).map_err(|error| failed(&error))
     }
 
-    /// Puts a bundle where it stays, and reads what starts it. Secrets are variables in that.
+    /// Stores a bundle permanently and reads the entry that starts it, in which secrets are
+    /// variables.
     fn keep_bundle(
         &self,
         bytes: &[u8],
@@ -114,7 +115,7 @@ impl LocalHost {
             let own = format!("${{{}}}", need.variable);
             answers.get(&need.variable).is_none_or(|answer| *answer == own)
         });
-        // What is not in the file is not used, whatever is set later.
+        // A setting that is left out of the file is not used, even if its variable is set later.
         let needs = needs.map(|need| {
             let is_left_out = !answers.contains_key(&need.variable);
             let mut settings = plugin.settings.iter().filter(|_| is_left_out);
@@ -129,8 +130,8 @@ impl LocalHost {
         Ok((NewServer { description, ..NewServer::new(target) }, needs.collect()))
     }
 
-    /// What the settings of a bundle are, by their variables: what the user says, and references
-    /// where they are secrets.
+    /// The values of a bundle's settings by variable: the user's values, and references for
+    /// secrets.
     fn answers(
         &self,
         plugin: &Plugin,
@@ -168,7 +169,7 @@ fn broken(why: &str) -> AppError {
     AppError::config(why)
 }
 
-/// Whether a value is a variable and nothing else.
+/// True if a value is exactly one reference to a variable.
 fn is_reference(value: &str) -> bool {
     let name = value.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     name.is_some_and(|name| {
@@ -176,7 +177,10 @@ fn is_reference(value: &str) -> bool {
     })
 }
 
-/// Variables are the user's to name: one that the bundle itself names could be any that is set here.
+/// Refuses references to variables that the bundle itself contains.
+///
+/// Only the user may name variables; a reference in the bundle could read any variable that is set
+/// here.
 fn refuse_variables(
     program: &NewProgram,
     description: Option<&String>,

@@ -1,4 +1,4 @@
-//! The rules of a configuration, for commands that only weigh them.
+//! The rules of a configuration, for commands that only evaluate them.
 
 use capstan_app::{AppError, Rules, Selection, Setup};
 use capstan_config::Scope;

@@ -1,4 +1,4 @@
-//! Runs the gateway: a hub for other programs, and the face by which they reach it.
+//! Runs the gateway: a hub for other programs, and the transport by which they reach it.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -36,24 +36,25 @@ use crate::telemetry::Telemetry;
 use crate::tending::Tending;
 use crate::world::World;
 
-/// How long calls may take to end when we stop; what is left of ten seconds is for clients that are
-/// told that theirs did not, and for the servers.
+/// Time limit for calls to end when we stop.
+///
+/// The rest of ten seconds is for notifying clients whose calls did not end, and for the servers.
 const DRAIN: Duration = Duration::from_secs(6);
 
-/// How long clients may take to hear that when we are to stop at once.
+/// Time limit for notifying clients when we stop immediately.
 const HURRY: Duration = Duration::from_millis(500);
 
-/// Whoever says it twice within this time has said it once: launchers hand on a Ctrl-C that we have
-/// heard ourselves.
+/// Two stop signals within this time count as one: launchers forward a Ctrl-C that we have also
+/// received ourselves.
 const ECHO: Duration = Duration::from_millis(300);
 
-/// How often it is looked how the servers are.
+/// Interval at which the states of servers are checked.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Ends when it is time to stop.
+/// Completes when it is time to stop.
 type Stopping = Shared<BoxFuture<'static, ()>>;
 
-/// Says that clients can come in.
+/// Announces that the gateway accepts clients.
 type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
 
 impl Serve for LocalHost {
@@ -67,7 +68,7 @@ impl Serve for LocalHost {
     }
 }
 
-/// Serves until it is told to stop, or until the client on our standard streams is gone.
+/// Serves until told to stop, or until the client on our standard streams is gone.
 pub(crate) async fn serve(
     world: &Arc<World>,
     setup: &Setup,
@@ -77,7 +78,7 @@ pub(crate) async fn serve(
     let Serving { face, stop, ready } = serving;
     let mut stopping = stop().shared();
     let loaded = &*setup.loaded;
-    // First, so that nothing is started for an address that cannot be had.
+    // Binds first, so that no server is started if the address is not available.
     let bound = match face {
         Face::Stdio => None,
         Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
@@ -91,12 +92,12 @@ pub(crate) async fn serve(
     let gateway = Gateway::watched(Arc::new(hub.build()), telemetry.tracer())
         .map_err(|error| AppError::internal(error.to_string()))?;
     telemetry.count(&gateway);
-    // What it has counted is told once more when it is over.
+    // Keeps the gateway alive, so that its final counters can be sent at the end.
     let counted = Arc::clone(&gateway);
     let door = if bound.is_some() { reload::Face::Http } else { reload::Face::Stdio };
     let live = Live::new(world, (setup, selection), door, &gateway, Arc::clone(&tending));
     let mut controlled = pending_approvals::open(world, Arc::new(Endpoint(Arc::clone(&live))));
-    // Begun at once, so that the first client finds them there.
+    // Starts the servers early, so that they are ready for the first client.
     let warming = Arc::clone(&gateway);
     tokio::spawn(async move {
         warming.warm_up().await;
@@ -117,7 +118,7 @@ pub(crate) async fn serve(
         Err(failure) => Err(failure),
     };
     controlled.shutdown().await;
-    // At the same time, and beside the runtime: neither has time to wait for the other.
+    // In parallel, and off the runtime's threads: there is no time to run one after the other.
     let told = tokio::task::spawn_blocking(move || telemetry.end());
     let ((), told) = tokio::join!(live.close(), told);
     drop((told, counted));
@@ -128,12 +129,12 @@ pub(crate) async fn serve(
     result
 }
 
-/// Says what is waited for once it is time to stop; ends when whoever said so says it again.
+/// Logs what the shutdown waits for; completes when a second stop signal arrives.
 async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFuture<'static, ()>) {
     stopping.await;
     drop(timeout(ECHO, stop()).await);
     let mut again = stop();
-    // Listened for before it is asked for.
+    // Registers for the second signal before the message invites it.
     if poll!(&mut again).is_pending() {
         let calls = gateway.in_flight();
         if calls > 0 {
@@ -145,7 +146,7 @@ async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFut
     sleep(HURRY).await;
 }
 
-/// Serves clients until it is told to stop, or until the only one is gone.
+/// Serves clients until told to stop, or until the only client is gone.
 async fn run(
     gateway: Arc<Gateway>,
     bound: Option<Bound>,
@@ -155,7 +156,7 @@ async fn run(
     match bound {
         None => {
             let streams = stdio::streams::standard();
-            // Whoever started us: they may do what the operator's rules let a client do.
+            // The process that started us; it may do what the operator's rules allow a client.
             let served =
                 stdio::serve(gateway, Arc::new(Caller::anonymous()), streams, (stop, DRAIN));
             tokio::select! {
@@ -182,7 +183,7 @@ async fn run(
     }
 }
 
-/// What is served over HTTP: the routes, and who authenticates their callers.
+/// The HTTP site: the routes, and the authenticator of their callers.
 fn site(gateway: &Arc<Gateway>, bound: &Bound) -> Site {
     let mcp = McpEndpoints::new(gateway, bound.limits());
     let routes = mcp.mount(Routes::new(http::NOT_FOUND));
@@ -193,7 +194,7 @@ fn site(gateway: &Arc<Gateway>, bound: &Bound) -> Site {
     Site { mcp, routes, authenticator: Arc::new(Anonymous) }
 }
 
-/// Waits for the servers without which there is no point in serving, unless it is told to stop.
+/// Waits for the required servers, unless told to stop.
 async fn required(
     hub: &Hub,
     config: &Config,
@@ -224,7 +225,7 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
     }
 }
 
-/// A hub for clients, whose calls are written down beside them.
+/// Builds a hub for clients, with an audit log that is written in the background.
 fn hub(
     world: &Arc<World>,
     loaded: &Loaded,
@@ -284,7 +285,7 @@ async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, A
     })
 }
 
-/// The names by which clients may call: those that are configured, and that of the public address.
+/// The host names that clients may use: the configured ones, and that of the public URL.
 fn hosts(config: &Config) -> Vec<String> {
     let public = config.gateway.public_url.as_deref();
     let public = public.and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
@@ -304,7 +305,7 @@ fn limits(limits: &GatewayLimits) -> HttpLimits {
     }
 }
 
-/// The address as a client can use it: one that means all of ours is reached by the loopback.
+/// The address for clients to use; an unspecified address becomes the loopback address.
 fn host(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
@@ -316,7 +317,7 @@ fn host(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(loopback, address.port())
 }
 
-/// A client that reads no more is gone, which is how a conversation ends.
+/// Treats a client that no longer reads as the normal end of the connection.
 fn unless_gone(result: io::Result<()>) -> Result<(), AppError> {
     let gone = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
     match result {
@@ -327,7 +328,7 @@ fn unless_gone(result: io::Result<()>) -> Result<(), AppError> {
     }
 }
 
-/// Tells of servers that have failed, each time that one does.
+/// Logs a warning each time a server fails.
 async fn watch(gateway: Arc<Gateway>) -> Infallible {
     let mut failed = HashSet::new();
     loop {
@@ -338,7 +339,7 @@ async fn watch(gateway: Arc<Gateway>) -> Infallible {
                 continue;
             };
             if failed.insert(name.clone()) {
-                // As a debug text: it may quote what the server wrote.
+                // Logged in debug format, because it may quote output of the server.
                 tracing::warn!(server = %name, ?reason, "a server cannot be used");
             }
         }

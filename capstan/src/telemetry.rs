@@ -1,4 +1,4 @@
-//! Traces and metrics for collectors, when the environment names one.
+//! Sends traces and metrics to a collector, if the environment names one.
 
 use std::sync::{Arc, Weak};
 
@@ -9,13 +9,13 @@ use tracing::error;
 
 use crate::world::World;
 
-/// Telemetry, as far as it is switched on.
+/// Telemetry; `None` if it is switched off.
 pub(crate) struct Telemetry(Option<capstan_telemetry::Telemetry>);
 
 // === impl Telemetry ===
 
 impl Telemetry {
-    /// Reads the switches. What is wrong with them is logged, and no reason not to serve.
+    /// Reads the settings. Errors in them are logged and do not stop the gateway.
     pub(crate) fn start(world: &World) -> Self {
         let settings = Settings::read(&|name| world.variable(name));
         let telemetry = capstan_telemetry::Telemetry::start(&settings).unwrap_or_else(|failed| {
@@ -26,19 +26,19 @@ impl Telemetry {
         Self(telemetry)
     }
 
-    /// Who watches the calls, if anybody does.
+    /// The tracer for calls, if tracing is switched on.
     pub(crate) fn tracer(&self) -> Option<Arc<dyn Tracer>> {
         self.0.as_ref().map(capstan_telemetry::Telemetry::tracer)
     }
 
-    /// Sends from time to time what the gateway counts.
+    /// Sends the gateway's counters periodically.
     pub(crate) fn count(&self, gateway: &Arc<Gateway>) {
         if let Some(telemetry) = &self.0 {
             telemetry.watch(all_series(gateway));
         }
     }
 
-    /// Sends what is left, for at most two seconds.
+    /// Sends the remaining data, for at most two seconds.
     pub(crate) fn end(self) {
         if let Some(telemetry) = self.0 {
             telemetry.end();
@@ -46,7 +46,7 @@ impl Telemetry {
     }
 }
 
-/// What `/metrics` has, in OpenTelemetry's spelling.
+/// The metrics of `/metrics`, with OpenTelemetry names.
 fn all_series(gateway: &Arc<Gateway>) -> [Series; 7] {
     use Sort::{Counter, Gauge};
     let series = |name, help, unit, sort, points: fn(&Readings) -> Vec<Point>| {

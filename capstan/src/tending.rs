@@ -1,4 +1,4 @@
-//! Who looks after the servers of a gateway, and what each server is remembered by.
+//! Supervises the servers of a gateway, and computes the keys of their manifests.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,39 +20,39 @@ use tracing::warn;
 
 use crate::world::World;
 
-/// The folder of manifests, in the cache.
+/// The folder of manifests in the cache.
 const FOLDER: &str = "manifests";
 
-/// The largest manifest, in bytes.
+/// Maximum size of a manifest, in bytes.
 const MAX_SIZE: u64 = 8 * 1024 * 1024;
 
-/// Manifests that are kept.
+/// Maximum number of stored manifests.
 const MAX_FILES: usize = 500;
 
-/// How long what was counted may take to be kept when we end.
+/// Time limit for storing usage counters at shutdown.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Looks after the servers of a gateway.
+/// Supervises the servers of a gateway.
 pub(crate) struct Tending {
     world: Arc<World>,
     supervisor: Arc<Supervisor>,
     task: JoinHandle<()>,
 }
 
-/// Where we are, and what is around us.
+/// The current folder and environment.
 #[derive(Clone, Copy)]
 struct Here<'a> {
     folder: &'a Path,
     variable: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// Manifests in files.
+/// Stores manifests in files.
 struct Files(Cache);
 
 // === impl Tending ===
 
 impl Tending {
-    /// Begins to look after servers. Must be called within a tokio runtime.
+    /// Starts the supervision. Must be called within a tokio runtime.
     pub(crate) fn start(
         world: &Arc<World>,
         clock: &Arc<dyn Clock>,
@@ -70,11 +70,11 @@ impl Tending {
         Self { world: Arc::clone(world), supervisor, task }
     }
 
-    /// Supervises the new servers of a hub. Those without a connection of their own are only
-    /// counted.
+    /// Supervises the new servers of a hub. For servers without a connection of their own, only
+    /// usage is counted.
     pub(crate) fn supervise(&self, hub: &mut HubBuilder, config: &Config) {
         hub.supervise(&self.supervisor, |name, state| match config.servers.get(name) {
-            // One that is switched off, forbidden or broken is in another state for good.
+            // A disabled, forbidden or broken server never becomes idle.
             Some(entry) if *state == ServerState::Idle => self.supervision(entry),
             Some(_) | None => Supervision::None,
         });
@@ -96,7 +96,7 @@ impl Tending {
         Supervision::Full(Terms { start, idle: idle_rule(server.idle), key })
     }
 
-    /// Keeps what was counted, and looks after nobody any more.
+    /// Ends the supervision and stores the usage counters.
     pub(crate) async fn end(&self) {
         self.task.abort();
         if tokio::time::timeout(GRACE, self.supervisor.close()).await.is_err() {
@@ -119,7 +119,7 @@ impl Manifests for Files {
     }
 }
 
-/// When a server is stopped, as its entry says.
+/// The idle rule of a server's entry.
 pub(crate) fn idle_rule(idle: Idle) -> IdleRule {
     match idle.policy {
         IdlePolicy::Adaptive => IdleRule::Adaptive { min: idle.min, max: idle.max },
@@ -128,8 +128,9 @@ pub(crate) fn idle_rule(idle: Idle) -> IdleRule {
     }
 }
 
-/// What a server is remembered by: another key for whatever else it could be; `None` for one that
-/// cannot be started.
+/// The key of a server's manifest, or `None` if the server cannot be started.
+///
+/// Everything that can make it a different server changes the key.
 fn key(here: Here<'_>, entry: &ServerEntry, server: &Server) -> Option<String> {
     let mut parts = vec![
         env!("CARGO_PKG_VERSION").to_owned(),
@@ -147,8 +148,10 @@ fn key(here: Here<'_>, entry: &ServerEntry, server: &Server) -> Option<String> {
     Some(policy_version(parts.iter().chain(&more).map(String::as_str)))
 }
 
-/// A program: its settings, its file, and the files that its arguments name; `None` for one that is
-/// not there. Values of variables go into the digest and nowhere else.
+/// The parts of the key for a program: its settings, its file, and the files that its arguments
+/// name.
+///
+/// `None` if the program does not exist. Values of variables are used only in the digest.
 fn program_parts(here: Here<'_>, program: &Program) -> Option<Vec<String>> {
     let cwd = program.cwd.as_ref().map_or_else(|| here.folder.into(), |cwd| here.folder.join(cwd));
     let path = match program.env.get("PATH") {
@@ -167,7 +170,7 @@ fn program_parts(here: Here<'_>, program: &Program) -> Option<Vec<String>> {
     let mut parts = vec![program.command.clone(), file_mark(&file)?];
     for argument in &program.args {
         parts.push(argument.clone());
-        // A script, most of the time.
+        // Usually a script.
         parts.push(file_mark(&cwd.join(argument)).unwrap_or_default());
     }
     parts.push(cwd.to_string_lossy().into_owned());
@@ -186,7 +189,7 @@ fn remote_parts(remote: &Remote) -> Vec<String> {
     std::iter::once(remote.url.clone()).chain(headers).collect()
 }
 
-/// Which file it is, and whether it was changed.
+/// The path, size and modification time of a file, which identify its version.
 fn file_mark(path: &Path) -> Option<String> {
     let about = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
     let changed = about.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default();

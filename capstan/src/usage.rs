@@ -1,4 +1,4 @@
-//! How often servers are called, from the store.
+//! Call rates of servers, from the store.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ impl app::Usage for LocalHost {
     fn usage<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>> {
         Box::pin(async move {
             let store = self.world.database();
-            // A list of servers is worth having without it.
+            // The list of servers is useful even without usage data.
             let rows = store.read(i64::MIN).await.unwrap_or_default();
             let mut used: HashMap<ServerName, Usage> = HashMap::new();
             for row in &rows {
@@ -30,7 +30,7 @@ impl app::Usage for LocalHost {
                     Kind::Stdio(_) | Kind::Http(_) | Kind::Sse(_) => {
                         idle_rule(server.idle).timeout(calls_per_hour)
                     }
-                    // There is nothing to stop.
+                    // These kinds have no process to stop.
                     Kind::Cli(_) | Kind::OpenApi(_) => None,
                 };
                 (name.clone(), Pace { calls_per_hour, stops_in })

@@ -1,5 +1,6 @@
-//! What surrounds the program. The only place of ours that reads the environment; the OpenTelemetry
-//! SDK reads its own variables (`OTEL_…`) by itself.
+//! The environment of the program.
+//!
+//! Only this file reads environment variables; the OpenTelemetry SDK reads its own (`OTEL_…`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,10 @@ use anyhow::Context;
 use capstan_store::Database;
 use etcetera::{BaseStrategy, choose_base_strategy};
 
-/// What makes a folder a project.
+/// Entries that mark a folder as a project.
 const PROJECT_SIGNS: [&str; 3] = [".capstan", ".git", ".mcp.json"];
 
-/// What surrounds the program.
+/// The environment of the program: variables and folders.
 pub(crate) struct World {
     variables: BTreeMap<String, String>,
     cwd: PathBuf,
@@ -29,7 +30,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn read() -> anyhow::Result<Self> {
         let cwd = std::env::current_dir().context("the current folder does not exist")?;
-        // Names and values that are not text cannot be named in a configuration either.
+        // A configuration cannot refer to names or values that are not UTF-8.
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -62,57 +63,57 @@ impl World {
         &self.variables
     }
 
-    /// The folder we were started in.
+    /// The current folder at startup.
     pub(crate) fn here(&self) -> &Path {
         &self.cwd
     }
 
-    /// The user's home.
+    /// The user's home folder.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
 
-    /// Our folder for configuration.
+    /// Our configuration folder.
     pub(crate) fn config(&self) -> &Path {
         &self.config
     }
 
-    /// The folder for everybody's configuration.
+    /// The configuration folder that all programs share.
     pub(crate) fn shared_config(&self) -> &Path {
         self.config.parent().unwrap_or(&self.config)
     }
 
-    /// Our folder for what must be kept: the audit log and approvals.
+    /// Our folder for state that must be kept: the audit log and approvals.
     pub(crate) fn state(&self) -> &Path {
         &self.state
     }
 
-    /// What must outlive us, in a database that is opened when something is asked of it: one for all.
+    /// The database for persistent state: one shared instance, opened on first use.
     pub(crate) fn database(&self) -> Arc<Database> {
         let open = || Arc::new(Database::at(self.state.join("state.db")));
         Arc::clone(self.database.get_or_init(open))
     }
 
-    /// Our folder for what can be made again.
+    /// Our folder for data that can be recreated.
     pub(crate) fn cache(&self) -> &Path {
         &self.cache
     }
 
-    /// Our folder for what users make.
+    /// Our folder for data that users create.
     pub(crate) fn data(&self) -> &Path {
         &self.data
     }
 
-    /// The project that we are in: the nearest folder upwards that looks like one.
+    /// The current project: the nearest folder upwards that looks like one.
     ///
-    /// The home folder is nobody's project, even if it is kept in git.
+    /// The home folder is never a project, even if it is a git repository.
     pub(crate) fn project(&self) -> Option<PathBuf> {
         let signs = |folder: &Path| PROJECT_SIGNS.iter().any(|sign| folder.join(sign).exists());
         let inside = self.cwd.ancestors().take_while(|folder| **folder != *self.home);
         inside.into_iter().find(|folder| signs(folder)).map(Path::to_owned)
     }
 
-    /// The root of the workspace: the project, or where we are.
+    /// The root of the workspace: the project, or the current folder.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.project().unwrap_or_else(|| self.cwd.clone())
     }

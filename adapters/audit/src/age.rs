@@ -1,10 +1,10 @@
-//! Time that has provably passed. Retention counts it instead of trusting the clock.
+//! Time that has provably passed. Retention uses it instead of the wall clock.
 //!
-//! A clock can jump: a wrong date after a flat battery, a bad time server, a typing error. Within one
-//! boot of the system, its monotonic time proves how much time has passed. Over a restart only the
-//! dates of entries tell, and so a restart counts for a bounded part of the retention time. The
-//! file `audit.clock` remembers the sum, and which entry was the last at some moments of it; without
-//! the file, counting begins anew and nothing is removed early.
+//! A wall clock can jump: a wrong date after a flat battery, a bad time server, a typing error.
+//! Within one boot of the system, its monotonic time proves how much time has passed. Across a
+//! restart only the dates of entries are available, so a restart counts for a bounded part of the
+//! retention time. The file `audit.clock` stores the sum, and the number of the last entry at some
+//! moments of it; without the file, counting starts anew and nothing is removed early.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,44 +20,44 @@ use crate::AuditError;
 use crate::limits::{Limits, passed};
 use crate::place::{PRIVATE, Place};
 
-/// Time that is too short to be noted.
+/// Shorter times are not stored.
 const STEP: Duration = Duration::from_mins(1);
 
-/// Marks within the retention time. A file is kept longer by one part at the most.
+/// Number of marks within the retention time. A file is kept longer by one part at most.
 const MARKS: u32 = 36;
 
-/// The most bytes that the file may have.
+/// Maximum size of the file, in bytes.
 const MAX_FILE: u64 = 16 * 1024;
 
-/// The time since the system was started, and which start that was.
+/// The time since the system was booted, and an id of that boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootTime {
-    /// Another text after each start.
+    /// Unique for each boot.
     pub boot: String,
-    /// The time since then, suspended or not.
+    /// The time since the boot, including suspension.
     pub elapsed: Duration,
 }
 
-/// Reads the time since the system was started; `None` where the system does not tell.
+/// Reads the time since the boot; `None` if the system does not provide it.
 #[derive(Clone)]
 pub struct BootClock(Arc<dyn Fn() -> Option<BootTime> + Send + Sync>);
 
-/// How much time has provably passed while the log was written.
+/// The time that has provably passed while the log was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Age {
-    /// The boot of the last reading, and its time since then.
+    /// The boot of the last reading; `elapsed` is the time since that boot.
     boot: Option<String>,
     elapsed: Duration,
-    /// The clock at the last reading.
+    /// The wall clock at the last reading.
     wall: Timestamp,
     /// The sum of the time that has passed.
     proven: Duration,
-    /// The sum when retention last removed something.
+    /// The sum at the last removal by retention.
     removed: Option<Duration>,
     marks: Vec<Mark>,
 }
 
-/// The last entry at a moment.
+/// The number of the last entry at some moment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     seq: u64,
@@ -67,7 +67,7 @@ struct Mark {
 // === impl BootClock ===
 
 impl BootClock {
-    /// A clock that is read with this function.
+    /// Creates a clock that is read with this function.
     pub fn new(read: impl Fn() -> Option<BootTime> + Send + Sync + 'static) -> Self {
         Self(Arc::new(read))
     }
@@ -99,7 +99,7 @@ impl std::fmt::Debug for BootClock {
 // === impl Age ===
 
 impl Age {
-    /// Reads the file. One that is missing or damaged says that no time has passed.
+    /// Reads the file. `None` if it is missing or damaged, so that no time has passed.
     pub(crate) fn load(place: &Place) -> Result<Option<Self>, AuditError> {
         let path = place.clock();
         let mut text = Vec::new();
@@ -111,7 +111,7 @@ impl Age {
         }
     }
 
-    /// Puts the file in the place of the old one. The caller holds the lock of the log.
+    /// Replaces the file. The caller must hold the lock of the log.
     pub(crate) fn save(&self, place: &Place) -> Result<(), AuditError> {
         let path = place.clock();
         let new = path.with_extension("clock.new");
@@ -128,14 +128,14 @@ impl Age {
         write(&new).map_err(AuditError::write(&path))
     }
 
-    /// Counting that begins now, after the entry `seq`.
+    /// Starts to count now, after the entry `seq`.
     pub(crate) fn begin(at: Option<BootTime>, wall: Timestamp, seq: u64) -> Self {
         let marks = vec![Mark { seq, proven: Duration::ZERO }];
         let (boot, elapsed) = at.map(|at| (at.boot, at.elapsed)).unzip();
         Self { boot, elapsed: elapsed.unwrap_or_default(), wall, marks, ..Self::default() }
     }
 
-    /// Adds the time since the last reading; whether that was long enough to be noted.
+    /// Adds the time since the last reading; returns true if it must be stored.
     pub(crate) fn advance(
         &mut self,
         at: Option<BootTime>,
@@ -143,7 +143,7 @@ impl Age {
         (seq, limits): (u64, &Limits),
     ) -> bool {
         if self.marks.last().is_some_and(|mark| mark.seq > seq) {
-            // The log was begun anew: the marks are those of another one.
+            // The log was started anew: the marks belong to another log.
             *self = Self::begin(at, wall, seq);
             return true;
         }
@@ -163,30 +163,30 @@ impl Age {
         true
     }
 
-    /// Notes the last entry of now, unless that was done a moment ago.
+    /// Marks the last entry, unless there is a recent mark.
     fn mark(&mut self, seq: u64, retention: Duration) {
         let since = self.marks.last().map(|mark| self.proven.saturating_sub(mark.proven));
         if since.is_none_or(|since| since >= retention / MARKS) {
             self.marks.push(Mark { seq, proven: self.proven });
         }
-        // Of the marks that are older than anything that is kept, the newest says enough.
+        // Of the marks older than the retention time, only the newest is needed.
         let is_old = |mark: &Mark| self.proven.saturating_sub(mark.proven) >= retention;
         let old = self.marks.iter().take_while(|mark| is_old(mark)).count();
         self.marks.drain(..old.saturating_sub(1));
     }
 
-    /// How much time has provably passed since this entry was written, at least.
+    /// The minimum time that has provably passed since this entry was written.
     pub(crate) fn since(&self, seq: u64) -> Duration {
         let mark = self.marks.iter().find(|mark| mark.seq >= seq);
         mark.map_or(Duration::ZERO, |mark| self.proven.saturating_sub(mark.proven))
     }
 
-    /// Whether retention has removed nothing for so long.
+    /// True if retention has removed nothing for this period.
     pub(crate) fn has_rested(&self, period: Duration) -> bool {
         self.removed.is_none_or(|removed| self.proven.saturating_sub(removed) >= period)
     }
 
-    /// Notes that retention removes something now, of which the entry `seq` tells.
+    /// Records a removal by retention, which the entry `seq` documents.
     pub(crate) fn note_removal(&mut self, seq: u64) {
         self.removed = Some(self.proven);
         // That entry is of the same moment as the one before it.
@@ -235,7 +235,7 @@ mod tests {
                 age.advance(at, wall, (8, &limits));
             }
             assert_eq!(age.since(7), DAY * expected, "{what}");
-            // Later entries are no older than the last mark says.
+            // Later entries are at most as old as the last mark.
             assert_eq!(age.since(9), Duration::ZERO, "{what}");
         }
     }
@@ -251,7 +251,7 @@ mod tests {
             assert!(age.since(u64::from(old)) <= DAY * (day - old).max(1), "{day}");
         }
         assert!(age.since(960) >= DAY * 36 && age.since(970) < DAY * 36);
-        // A log that begins anew does not inherit the age of the one before.
+        // A log that starts anew does not inherit the age of its predecessor.
         age.advance(Some(at("a", 1000)), wall(1000), (3, &limits));
         assert_eq!(age.since(1), Duration::ZERO);
     }

@@ -1,10 +1,9 @@
-//! Writing the log beside the calls, on a thread of its own.
+//! Writes the log on a separate thread, so that calls need not wait for the disk.
 //!
-//! A gateway answers many calls a second, and none of them should wait for a disk. Entries are
-//! gathered for a moment and written together. A process that is killed without warning loses those
-//! of that moment; the marker that it leaves behind tells of it (`open_marker`). Where answers are to
-//! wait until the disk has their entries, nothing is gathered on purpose: while the disk works for
-//! some entries, the next ones come together by themselves.
+//! Entries are collected for a moment and written together. A process that is killed loses the
+//! entries of that moment; the marker that it leaves behind reveals this (`open_marker`). If
+//! answers must wait until their entries are on disk, there is no delay: while the disk writes some
+//! entries, the next ones accumulate by themselves.
 
 use std::io;
 use std::sync::{Arc, Condvar, LockResult, Mutex, MutexGuard, PoisonError};
@@ -18,26 +17,28 @@ use futures::channel::oneshot;
 use crate::open_marker::OpenMarker;
 use crate::{Durability, JsonLines};
 
-/// Entries that may wait to be written; beyond, whoever records waits too.
+/// Maximum number of queued entries; beyond it, recording blocks.
 pub const MAX_WAITING: usize = 8192;
 
-/// How many entries end the gathering.
+/// Number of entries that ends the collection.
 const ENOUGH: usize = 1024;
 
-/// How long entries are gathered.
+/// Maximum time to collect entries.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// How often it is tried to write down that entries were lost.
+/// Interval of attempts to record that entries were lost.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// An audit log that is written on a thread of its own. Nothing is lost when there is too much to
-/// write: then recording waits.
+/// An audit log that is written on a separate thread.
+///
+/// Under load, recording blocks instead of losing entries.
 #[derive(Debug)]
 pub struct Background {
     shared: Arc<Shared>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Tells others that there may be entries in memory, or lost ones of which the log does not tell;
-    /// gone when there are none.
+    /// Shows other processes that there may be unwritten entries.
+    ///
+    /// These are in memory, or lost and not recorded in the log. Removed when there are none.
     marker: Mutex<Option<OpenMarker>>,
 }
 
@@ -45,9 +46,9 @@ pub struct Background {
 struct Shared {
     log: JsonLines,
     queue: Mutex<Queue>,
-    /// There is something to write, or enough of it, or it is over.
+    /// Signals the writer: entries, enough entries, or close.
     more: Condvar,
-    /// There is room again.
+    /// Signals room in the queue.
     room: Condvar,
 }
 
@@ -57,7 +58,7 @@ struct Queue {
     closed: bool,
 }
 
-/// Entries that are written together, and whoever waits for that.
+/// Entries that are written together, and the callers that wait for them.
 #[derive(Debug, Default)]
 struct Batch {
     entries: Vec<Entry>,
@@ -66,10 +67,10 @@ struct Batch {
 
 type Waiting = oneshot::Sender<Result<(), Unwritten>>;
 
-/// What the writer has to do.
+/// The next step of the writer.
 enum Work {
     Write,
-    /// There are no entries, but there is something to tell about lost ones.
+    /// There are no entries, but lost ones must be recorded.
     TellLost,
     Stop,
 }
@@ -80,7 +81,7 @@ impl Background {
     /// Starts to write to this log.
     ///
     /// # Errors
-    /// When the system has no thread for it.
+    /// If the thread cannot be started.
     pub fn start(log: JsonLines) -> io::Result<Self> {
         let (more, room) = (Condvar::new(), Condvar::new());
         let marker = Mutex::new(log.mark_open());
@@ -91,13 +92,13 @@ impl Background {
         Ok(Self { shared, writer: Mutex::new(Some(writer)), marker })
     }
 
-    /// Writes what waits, and ends the thread. What is recorded afterwards is written at once.
+    /// Writes the queued entries and ends the thread. Later entries are written at once.
     pub fn close(&self) {
         self.shared.queue().closed = true;
         self.shared.more.notify_all();
         let writer = whatever(self.writer.lock()).take();
         if let Some(writer) = writer {
-            // It ends by itself; were it to panic, there would be nobody to tell.
+            // It ends by itself; a panic is ignored.
             drop(writer.join());
         }
         if !self.shared.log.has_untold() {
@@ -105,7 +106,7 @@ impl Background {
         }
     }
 
-    /// How many times something could not be written.
+    /// The number of failed writes.
     pub fn failures(&self) -> u64 {
         self.shared.log.failures()
     }
@@ -128,7 +129,7 @@ impl AuditLog for Background {
                 let (kept, waits) = oneshot::channel();
                 match self.shared.put(entry, Some(kept)) {
                     None => Settling::Waits(Box::pin(async {
-                        // Only a writer that panicked leaves somebody without an answer.
+                        // The sender is dropped only if the writer panicked.
                         let gone = Unwritten("the writer of the audit log is gone".to_owned());
                         waits.await.unwrap_or(Err(gone))
                     })),
@@ -163,7 +164,7 @@ impl Drop for Background {
 // === impl Shared ===
 
 impl Shared {
-    /// Adds an entry, when there is room; gives it back when it is too late.
+    /// Queues an entry, waiting for room; returns it if the queue is closed.
     fn put(&self, entry: Entry, waiting: Option<Waiting>) -> Option<Entry> {
         let full = |queue: &mut Queue| queue.batch.entries.len() >= MAX_WAITING && !queue.closed;
         let mut queue = whatever(self.room.wait_while(self.queue(), full));
@@ -174,7 +175,7 @@ impl Shared {
         queue.batch.waiting.extend(waiting);
         let count = queue.batch.entries.len();
         drop(queue);
-        // The writer is woken for the first entry and for enough of them, not for each.
+        // The writer is woken for the first entry and for a full batch, not for each entry.
         if count == 1 || count == ENOUGH {
             self.more.notify_one();
         }
@@ -189,7 +190,7 @@ impl Shared {
                     let written = self.log.record_all(&batch.entries);
                     batch.entries.clear();
                     for waiting in batch.waiting.drain(..) {
-                        // Whoever waited may be gone; the entry is there all the same.
+                        // The waiting caller may be gone; the entry is written all the same.
                         drop(waiting.send(written.clone()));
                     }
                 }
@@ -202,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// Waits for entries and takes all there are.
+    /// Waits for entries and takes all of them.
     fn gather(&self, batch: &mut Batch) -> Work {
         let nothing = |queue: &mut Queue| queue.batch.entries.is_empty() && !queue.closed;
         let few = |queue: &mut Queue| queue.batch.entries.len() < ENOUGH && !queue.closed;
@@ -222,7 +223,7 @@ impl Shared {
             }
             Durability::Sync => {}
         }
-        // The two lists change places, so that their memory is used again.
+        // The two lists are swapped, so that their memory is reused.
         std::mem::swap(&mut queue.batch, batch);
         drop(queue);
         self.room.notify_all();
@@ -234,7 +235,7 @@ impl Shared {
     }
 }
 
-/// A list of entries stays a list of entries, whoever panicked beside it.
+/// Ignores poisoning: a list of entries stays valid after a panic.
 fn whatever<G>(locked: LockResult<G>) -> G {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! Going through a log from its end, so that the newest entries are found without reading the rest.
+//! Reads a log from its end, so that the newest entries are found without reading the rest.
 
 use std::fs::File;
 use std::io;
@@ -6,35 +6,35 @@ use std::os::unix::fs::FileExt;
 
 use crate::row::MAX_LINE;
 
-/// How much is read at once.
+/// Read size, in bytes.
 const CHUNK: u64 = 64 * 1024;
 
-/// The lines of one file, the last one first.
+/// The lines of one file, last line first.
 pub(crate) struct Backwards {
     file: File,
-    /// What is before this was not read yet.
+    /// Offset of the first byte that was read.
     begin: u64,
-    /// What was read and not given yet; ends with the end of a line.
+    /// Bytes that were read and not returned yet; they end at the end of a line.
     rest: Vec<u8>,
     state: State,
 }
 
-/// What stands at the end of what was read.
+/// The kind of text at the end of `rest`.
 enum State {
-    /// Perhaps a line without an end, which is not given.
+    /// Possibly an incomplete line, which is skipped.
     Tail,
     /// A line.
     Line,
-    /// The end of a line that is longer than any of ours.
+    /// The end of an oversized line.
     TooLong,
 }
 
-/// What stands where a line is expected.
+/// A line, or a marker for an oversized one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// A line, without its end.
+    /// A line, without its newline.
     Line(Vec<u8>),
-    /// A line longer than any of ours.
+    /// A line that exceeds the maximum length.
     TooLong,
 }
 
@@ -45,7 +45,7 @@ impl Backwards {
         Self { file, begin: len, rest: Vec::new(), state: State::Tail }
     }
 
-    /// The line before the one that was given last; `None` at the beginning.
+    /// The line before the last returned one; `None` at the beginning.
     pub(crate) fn next(&mut self) -> io::Result<Option<Found>> {
         loop {
             let newline = self.rest.iter().rposition(|byte| *byte == b'\n');
@@ -64,7 +64,7 @@ impl Backwards {
                 }
                 None => std::mem::take(&mut self.rest),
             };
-            // The end of the line before this one.
+            // The newline of the previous line.
             self.rest.pop();
             let is_over = newline.is_none();
             match std::mem::replace(&mut self.state, State::Line) {

@@ -1,19 +1,19 @@
-//! How writing or reading the audit log can fail.
+//! Errors of writing and reading the audit log.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// An audit log that could not be written or read.
+/// Failure to write or read the audit log.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditError {
-    /// A file of the log cannot be opened or made.
+    /// A file of the log cannot be opened or created.
     #[error("cannot open the audit log at `{}`", path.display())]
     Open {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
@@ -22,7 +22,7 @@ pub enum AuditError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
@@ -31,21 +31,21 @@ pub enum AuditError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// Another process holds the lock for too long.
+    /// Another process held the lock for too long.
     #[error("the audit log is locked at `{}`, waited {waited:?}", path.display())]
     Busy {
         /// The file that carries the lock.
         path: PathBuf,
-        /// How long was waited.
+        /// The time waited.
         waited: Duration,
     },
 }
 
-/// The kinds of failure for which there is something else to do.
+/// The kinds of failure that have different hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailureKind {
     Busy,
@@ -57,7 +57,7 @@ enum FailureKind {
 // === impl AuditError ===
 
 impl AuditError {
-    /// What the reader can do about it.
+    /// A hint how to fix it.
     pub fn hint(&self) -> Option<String> {
         let path = match self {
             Self::Open { path, .. }
@@ -75,7 +75,7 @@ impl AuditError {
         }
     }
 
-    /// What failed, with what the system says about it.
+    /// The error with its cause.
     pub(crate) fn with_cause(&self) -> String {
         match self {
             Self::Open { cause, .. } | Self::Read { cause, .. } | Self::Write { cause, .. } => {

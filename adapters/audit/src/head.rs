@@ -1,6 +1,6 @@
-//! The file beside the log that carries the lock and says where the chain begins and ends.
+//! The file next to the log that carries the lock and the start and end of the chain.
 //!
-//! A hash chain alone cannot tell that its last lines are missing; this file can. It is written
+//! A hash chain alone cannot reveal that its last lines are missing; this file can. It is written
 //! after the log, so that a crash between the two leaves it one entry behind, which is harmless.
 
 use std::fs::{File, TryLockError};
@@ -12,23 +12,25 @@ use std::time::{Duration, Instant};
 use crate::AuditError;
 use crate::row::Link;
 
-/// How long a process waits for the others.
+/// Timeout for the lock.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// The first and the longest pause between two tries for the lock.
+/// The first and the longest pause between two attempts to lock.
 const FIRST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// The file has two slots of this size, for the beginning and for the end of the chain. Each is
-/// padded, so that a short one leaves nothing of a longer one.
+/// Size of a slot.
+///
+/// The file has two, for the start and for the end of the chain. Each is padded, so that a short
+/// one completely overwrites a longer one.
 const SLOT: usize = 128;
 
-/// Where the chain begins and ends.
+/// The start and the end of the chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// The place before the oldest entry that is kept.
+    /// The link before the oldest entry that is kept.
     pub(crate) start: Link,
-    /// The last entry written.
+    /// The last written entry.
     pub(crate) last: Link,
 }
 
@@ -39,15 +41,15 @@ pub(crate) struct HeadFile {
     file: File,
 }
 
-/// The lock; it ends when this is dropped, and with the process in any case.
+/// A held lock. It is released on drop, and by the system when the process ends.
 pub(crate) struct Locked<'a>(&'a File);
 
 // === impl HeadFile ===
 
 impl HeadFile {
-    /// Opens the file for writing and makes it where there is none.
+    /// Opens the file for writing; creates it if it does not exist.
     pub(crate) fn create(path: PathBuf) -> Result<Self, AuditError> {
-        // Not opened for appending: that would write behind the old head.
+        // Not opened for appending: that would write after the old head.
         let made = crate::place::open_private(&path).map_err(AuditError::open(&path))?;
         drop(made);
         let file = File::options().read(true).write(true).open(&path);
@@ -55,7 +57,7 @@ impl HeadFile {
         Ok(Self { path, file })
     }
 
-    /// Opens the file for reading; `None` where there is none.
+    /// Opens the file for reading; `None` if it does not exist.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, AuditError> {
         match File::open(path) {
             Ok(file) => Ok(Some(Self { path: path.to_owned(), file })),
@@ -64,17 +66,17 @@ impl HeadFile {
         }
     }
 
-    /// Keeps everybody else out.
+    /// Takes the exclusive lock.
     pub(crate) fn lock(&self, wait: Duration) -> Result<Locked<'_>, AuditError> {
         self.try_until(wait, File::try_lock)
     }
 
-    /// Keeps writers out.
+    /// Takes the shared lock, which excludes writers.
     pub(crate) fn lock_shared(&self) -> Result<Locked<'_>, AuditError> {
         self.try_until(LOCK_WAIT, File::try_lock_shared)
     }
 
-    /// What the file says; `None` when it says nothing that makes sense.
+    /// Reads the file; `None` if it is empty or malformed.
     pub(crate) fn read(&self) -> Result<Option<Head>, AuditError> {
         let mut bytes = [0; 2 * SLOT];
         match self.file.read_exact_at(&mut bytes, 0) {
@@ -88,18 +90,18 @@ impl HeadFile {
         Ok(Some(Head { start, last }))
     }
 
-    /// Notes the place before the oldest entry that is kept.
+    /// Writes the link before the oldest entry that is kept.
     pub(crate) fn write_start(&self, link: &Link) -> Result<(), AuditError> {
         self.write(link, 0)
     }
 
-    /// Notes the last entry written.
+    /// Writes the last entry.
     pub(crate) fn write_last(&self, link: &Link) -> Result<(), AuditError> {
         self.write(link, SLOT as u64)
     }
 
     fn write(&self, link: &Link, offset: u64) -> Result<(), AuditError> {
-        // A number and a hash always have a JSON text, and it is shorter than the padding.
+        // A number and a hash always serialize, and fit into the slot.
         let text = serde_json::to_string(link).unwrap_or_default();
         let padded = format!("{text:width$}\n", width = SLOT - 1);
         self.file.write_all_at(padded.as_bytes(), offset).map_err(AuditError::write(&self.path))
@@ -130,7 +132,7 @@ impl HeadFile {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // If this fails, closing the file ends the lock.
+        // If this fails, closing the file releases the lock.
         drop(self.0.unlock());
     }
 }

@@ -1,4 +1,4 @@
-//! How the log is: whether it can be written, what was lost, and when somebody is told.
+//! The health of the log: whether it is writable, how much was lost, and when to report it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -10,24 +10,24 @@ use capstan_hub::ports::Unwritten;
 use crate::AuditError;
 use crate::row::Fault;
 
-/// How often somebody is told that entries are lost.
+/// Minimum interval between reports of lost entries.
 const TELL_EVERY: Duration = Duration::from_mins(1);
 
-/// What becomes of calls that cannot be written down.
+/// The treatment of calls that cannot be recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnFull {
-    /// They are made; how many there were is told, and written down as soon as that is possible.
+    /// They run; their number is reported, and recorded as soon as possible.
     #[default]
     Degrade,
     /// They are refused.
     Refuse,
 }
 
-/// What is known of the log.
+/// The state of the log.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
     word: AtomicU8,
-    /// What the last failure said.
+    /// The text of the last failure.
     reason: Mutex<String>,
     failures: AtomicU64,
     lost: AtomicU64,
@@ -41,18 +41,17 @@ const BAD: u8 = 2;
 // === impl Health ===
 
 impl Health {
-    /// How many times something could not be written.
+    /// The number of failed writes.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// How many entries could not be written.
+    /// The number of entries that could not be written.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether the log can be written, as far as that is known; when nothing is known, `probe` is
-    /// to find out.
+    /// Returns an error if the log is unwritable; calls `probe` first if that is unknown.
     pub(crate) fn check(&self, probe: impl FnOnce()) -> Result<(), Unwritten> {
         if self.word.load(Ordering::Acquire) == UNKNOWN {
             probe();
@@ -64,12 +63,12 @@ impl Health {
         Unwritten(self.reason.lock().unwrap_or_else(PoisonError::into_inner).clone())
     }
 
-    /// The log was written to.
+    /// Records a successful write.
     pub(crate) fn is_good(&self) {
         self.word.store(GOOD, Ordering::Release);
     }
 
-    /// The log could not be written to, and so many entries are lost.
+    /// Records a failed write that lost this many entries.
     pub(crate) fn is_bad(&self, error: &AuditError, lost: u64) {
         *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = error.with_cause();
         self.word.store(BAD, Ordering::Release);
@@ -77,7 +76,7 @@ impl Health {
         self.tell(error);
     }
 
-    /// Counts a failure, and tells of it unless that was done a moment ago.
+    /// Counts a failure, and logs it unless one was logged recently.
     pub(crate) fn tell(&self, error: &AuditError) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if self.is_time_to_tell(Instant::now()) {
@@ -87,12 +86,12 @@ impl Health {
         }
     }
 
-    /// Tells what happened to the log. It is noted in the log as well.
+    /// Logs a fault of the log. The log itself records it as well.
     pub(crate) fn found(fault: Fault, log: &Path) {
         let log = log.display();
         let what = match fault {
             Fault::Torn { .. } => {
-                // What a crash leaves, and nothing that was acknowledged.
+                // The remains of a crash; no acknowledged entry is affected.
                 return tracing::info!("the last line of the audit log at `{log}` was incomplete");
             }
             Fault::Damaged => "was changed",

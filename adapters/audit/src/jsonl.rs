@@ -1,4 +1,4 @@
-//! Writing the log.
+//! Writes the log.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,16 +23,16 @@ use crate::retention::{Retention, Step};
 use crate::rotate;
 use crate::row::{Fault, Link, Row};
 
-/// How much room there has to be for an entry.
+/// Number of bytes that must be free for an entry.
 const PROBE: usize = 4096;
 
-/// What most lines fit into.
+/// Length that most lines do not exceed.
 const LINE: usize = 640;
 
-/// When an entry counts as written.
+/// The moment when an entry counts as written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
-    /// When the system has it: outlives the process, but perhaps not a power cut.
+    /// When the system has it: it survives the end of the process, but perhaps not a power cut.
     #[default]
     Fast,
     /// When the disk has it; every call waits for that.
@@ -52,30 +52,29 @@ pub struct JsonLines {
     health: Health,
 }
 
-/// What this process knows about the log.
+/// The state of the log in this process.
 #[derive(Debug, Default)]
 struct State {
-    /// The log as it was after the last entry of this process.
+    /// The log after the last entry of this process.
     log: Option<OpenLog>,
-    /// What the next entry must tell about.
+    /// Faults that the next write must record.
     faults: Vec<Fault>,
-    /// Entries that could not be written since the last one that could.
+    /// Number of entries lost since the last successful write.
     lost: u64,
-    /// When the last call came in that could be written down or not.
+    /// Time of the last call, written or lost.
     now: Timestamp,
-    /// When older logs were last looked through for some that are too old, and when it was looked for
-    /// processes that were killed.
+    /// Time of the last sweep for old logs and for markers of killed processes.
     swept: Option<Instant>,
-    /// How the last entries came into the log.
+    /// The occasion for the next retention step.
     step: Step,
-    /// Whether the lock could not be got the last time; then nobody waits for it again.
+    /// True if the last attempt to lock timed out; then the next one does not wait.
     busy: bool,
 }
 
 // === impl JsonLines ===
 
 impl JsonLines {
-    /// Opens the log at `path` and makes it, for its owner only, where there is none.
+    /// Opens the log at `path`; creates it, for its owner only, if it does not exist.
     pub fn open(path: &Path, limits: Limits) -> Result<Self, AuditError> {
         let place = Place::new(path);
         place.create_folder().map_err(AuditError::open(place.folder()))?;
@@ -97,39 +96,40 @@ impl JsonLines {
         Ok(Self { place, limits, durability, on_full, head, boot_clock, state, health })
     }
 
-    /// Sets the clock that proves to retention how much time has passed.
+    /// Sets the clock that proves how much time has passed, for retention.
     #[must_use]
     pub fn with_boot_clock(self, boot_clock: BootClock) -> Self {
         Self { boot_clock, ..self }
     }
 
-    /// Sets when an entry counts as written.
+    /// Sets the moment when an entry counts as written.
     #[must_use]
     pub fn with_durability(self, durability: Durability) -> Self {
         Self { durability, ..self }
     }
 
-    /// Sets what becomes of calls that cannot be written down.
+    /// Sets the treatment of calls that cannot be recorded.
     #[must_use]
     pub fn with_on_full(self, on_full: OnFull) -> Self {
         Self { on_full, ..self }
     }
 
-    /// When an entry counts as written.
+    /// The moment when an entry counts as written.
     pub fn durability(&self) -> Durability {
         self.durability
     }
 
-    /// How many times something could not be written.
+    /// The number of failed writes.
     pub fn failures(&self) -> u64 {
         self.health.failures()
     }
 
-    /// Writes entries, oldest first: one lock, one write and one note of where the chain ends for
-    /// all of them. A failure is told as by [`AuditLog::record`].
+    /// Writes entries, oldest first, with one lock, one write and one update of the head.
+    ///
+    /// Failures are reported as by [`AuditLog::record`].
     ///
     /// # Errors
-    /// When they could not be written, and answers are to be withheld then.
+    /// If they could not be written, and answers must be withheld in that case.
     pub fn record_all(&self, entries: &[Entry]) -> Result<(), Unwritten> {
         match (self.append(entries), self.on_full) {
             (Ok(()), _) | (Err(_), OnFull::Degrade) => Ok(()),
@@ -137,20 +137,21 @@ impl JsonLines {
         }
     }
 
-    /// Whether there are lost entries that the log does not tell of yet.
+    /// True if there are lost entries that the log does not record yet.
     pub fn has_untold(&self) -> bool {
         self.state().lost > 0
     }
 
-    /// Tries to write down how many entries were lost.
+    /// Tries to record the number of lost entries.
     pub fn tell_lost(&self) {
         if self.has_untold() {
             drop(self.append(&[]));
         }
     }
 
-    /// Marks the log as written to beside calls, until the marker is dropped. Where that cannot be
-    /// done, it is told: a kill would leave no trace.
+    /// Marks the log as written in the background, until the marker is dropped.
+    ///
+    /// A failure is reported, because a kill would then leave no trace.
     pub(crate) fn mark_open(&self) -> Option<OpenMarker> {
         let marked = self.head.lock(LOCK_WAIT).and_then(|_lock| {
             OpenMarker::create(&self.place).map_err(AuditError::open(&self.place.open_markers()))
@@ -161,7 +162,7 @@ impl JsonLines {
     fn append(&self, entries: &[Entry]) -> Result<(), AuditError> {
         let mut state = self.state();
         let before = state.lost;
-        // Lost until the system has them.
+        // They count as lost until the system has them.
         state.lost += entries.len() as u64;
         if let Some(last) = entries.last() {
             state.now = last.time;
@@ -182,7 +183,7 @@ impl JsonLines {
         written
     }
 
-    /// Does something while no other process does.
+    /// Runs `work` under the lock that excludes other processes.
     fn locked(
         &self,
         state: &mut State,
@@ -195,7 +196,7 @@ impl JsonLines {
         work(state)
     }
 
-    /// Adds the entries to the log, behind what there is to tell about the log itself.
+    /// Appends the entries to the log, after rows about faults of the log itself.
     fn put(&self, state: &mut State, missed: u64, entries: &[Entry]) -> Result<(), AuditError> {
         let now = state.now;
         let mut log = self.current(state)?;
@@ -219,7 +220,7 @@ impl JsonLines {
         log.add(&text, last).map_err(AuditError::write(self.place.log()))?;
         log.first = log.first.or(Some((first, now)));
         for marker in unclosed {
-            // One that stays is told of once more.
+            // A marker that stays is recorded again.
             drop(marker.remove());
         }
         let swept = state.swept;
@@ -227,7 +228,7 @@ impl JsonLines {
         Ok(())
     }
 
-    /// The markers of processes that were killed, and what the next entry tells of them.
+    /// Finds the markers of killed processes, and schedules a fault for each.
     fn look_for_unclosed(&self, state: &mut State) -> Vec<Unclosed> {
         if !self.is_time_to_sweep(state) {
             return Vec::new();
@@ -242,12 +243,12 @@ impl JsonLines {
         unclosed
     }
 
-    /// Whether older logs and markers are to be looked at: at first, and then from time to time.
+    /// True if older logs and markers are due for a sweep: at first, and then periodically.
     fn is_time_to_sweep(&self, state: &State) -> bool {
         state.swept.is_none_or(|swept| swept.elapsed() >= self.limits.sweep_every())
     }
 
-    /// Has the next entry tell of a fault.
+    /// Schedules a fault for the next write.
     fn found(&self, state: &mut State, fault: Fault) {
         if !state.faults.contains(&fault) {
             Health::found(fault, self.place.log());
@@ -255,7 +256,7 @@ impl JsonLines {
         }
     }
 
-    /// What remains to be done when the entries are in the log.
+    /// Completes a write: syncs, updates the head, and sweeps.
     fn confirm(&self, state: &mut State) -> Result<(), AuditError> {
         let is_due = self.is_time_to_sweep(state);
         let Some(log) = &mut state.log else { return Ok(()) };
@@ -277,7 +278,7 @@ impl JsonLines {
         Ok(())
     }
 
-    /// The log as it is now: as this process left it, or read anew.
+    /// The current log: as this process left it, or read anew.
     fn current(&self, state: &mut State) -> Result<OpenLog, AuditError> {
         if let Some(log) = state.log.take()
             && log.is_at(self.place.log())
@@ -296,8 +297,10 @@ impl JsonLines {
         OpenLog::new(file, recovered.last).map_err(AuditError::read(self.place.log()))
     }
 
-    /// Begins a new log. An entry in a log that is too large is better than none, so a failure
-    /// is told and the entry still written.
+    /// Starts a new log.
+    ///
+    /// An entry in an oversized log is better than none, so a failure is reported and the entry
+    /// still written.
     fn rotate(&self, log: OpenLog) -> Result<OpenLog, AuditError> {
         let aside = rotate::put_aside(&self.place);
         let room = |()| rotate::make_room(&self.place, &self.head, &self.limits, &log.last);
@@ -313,7 +316,7 @@ impl JsonLines {
         let file = open_private(path).map_err(AuditError::open(path))?;
         match self.durability {
             Durability::Fast => {}
-            // An entry is of no use in a file that is gone.
+            // An entry is useless in a file whose name is lost.
             Durability::Sync => {
                 self.place.sync_folder().map_err(AuditError::write(self.place.folder()))?;
             }
@@ -321,8 +324,9 @@ impl JsonLines {
         Ok(file)
     }
 
-    /// Finds out whether there is room for an entry, by writing something of its size and taking it
-    /// back. Should a process die in between, only blanks are left, which nobody misses.
+    /// Checks if there is room for an entry: writes blanks of its size and removes them.
+    ///
+    /// If the process dies in between, only blanks are left, which are harmless.
     fn probe(&self) {
         let mut state = self.state();
         let probed = self.locked(&mut state, |state| {
@@ -346,8 +350,10 @@ impl JsonLines {
 }
 
 impl AuditLog for JsonLines {
-    /// Writes one entry. A failure is logged, at most once a minute, counted, and noted in the log
-    /// itself by the next entry that can be written.
+    /// Writes one entry.
+    ///
+    /// A failure is logged, at most once a minute, counted, and recorded in the log itself by the
+    /// next successful write.
     fn record(&self, entry: Entry) {
         drop(self.record_all(&[entry]));
     }

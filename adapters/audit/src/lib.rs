@@ -1,15 +1,15 @@
 //! The audit log: hash-chained JSON lines.
 //!
-//! [`row`] is one line and how it is sealed, [`jsonl`] writes them, [`background`] does so beside
-//! the calls, [`health`] knows whether that works, [`limits`] how much is kept, [`reader`] reads and
-//! filters, [`verify`] looks for tampering. Around the log `audit.jsonl` in its folder stand the
-//! older logs `audit.1.jsonl` and on, `audit.head` (the lock, the place before the oldest entry that
-//! is kept, and the last entry written), `audit.clock` (the time that has provably passed, see [`age`]),
-//! the folder `audit.open` (markers of processes that write beside their calls) and, after a crash,
-//! `audit.torn`.
+//! [`row`] is one line and its seal, [`jsonl`] writes lines, [`background`] does so on a separate
+//! thread, [`health`] tracks failures, [`limits`] bounds size and age, [`reader`] reads and
+//! filters, [`verify`] detects tampering. The log `audit.jsonl` has these files next to it: the
+//! older logs `audit.1.jsonl` and on, `audit.head` (the lock, the link before the oldest entry that
+//! is kept, and the last written entry), `audit.clock` (the time that has provably passed, see
+//! [`age`]), the folder `audit.open` (markers of processes that write in the background) and, after
+//! a crash, `audit.torn`.
 //!
-//! **Invariant:** whoever writes, of however many processes, holds the lock; each entry carries
-//! the hash of the one before it, also from one file to the next.
+//! **Invariant:** every writer, in any process, holds the lock; each entry carries the hash of the
+//! one before it, also across files.
 
 pub mod error;
 pub mod row;

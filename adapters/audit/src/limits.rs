@@ -1,56 +1,58 @@
-//! How much is kept, and for how long.
+//! Limits on the size and the age of the log.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// A log is put aside after this part of the time for which entries are kept, because only whole
-/// files are dropped: an entry is gone so much later at the most.
+/// A log is rotated after the retention time divided by this.
+///
+/// Only whole files are removed, so an entry is removed later by that much at most.
 const PART: u32 = 9;
 
-/// How often it is looked whether a file is too old, beside whenever a new one is begun.
+/// Interval of the check for old files, in addition to each rotation.
 const SWEEP: Duration = Duration::from_hours(1);
 
-/// How much is kept.
+/// Limits on size and age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// A log that would grow beyond this many bytes is put aside, and a new one begun.
+    /// A log that would exceed this many bytes is rotated.
     pub max_size: u64,
-    /// All files together have no more bytes than this, the one that is written to counted as full.
+    /// Maximum size of all files together; the current one counts as full.
     pub max_total: u64,
-    /// How long entries are kept, at least where there is room for them.
+    /// Minimum time that entries are kept, if there is room for them.
     pub retention: Duration,
 }
 
 // === impl Limits ===
 
 impl Limits {
-    /// Size at which a log is put aside.
+    /// Default size at which a log is rotated.
     pub const MAX_SIZE: u64 = 100 << 20;
-    /// Size of all logs.
+    /// Default size of all logs.
     pub const MAX_TOTAL: u64 = 1 << 30;
-    /// How long entries are kept.
+    /// Default retention time.
     pub const RETENTION: Duration = Duration::from_hours(90 * 24);
-    /// The newest entries, which stay however old they are.
+    /// Number of newest entries that are kept at any age.
     pub const KEEP_NEWEST: u64 = 1000;
 
-    /// Whether a log that begins at `first` has been written to for long enough.
+    /// True if a log whose first entry is of `first` is old enough to be rotated.
     pub(crate) fn is_time_for_another(&self, first: Option<Timestamp>, now: Timestamp) -> bool {
         first.is_some_and(|first| passed(first, now) >= self.part())
     }
 
-    /// Whether something that ended at `last` is too old to be kept, where so much time has provably
-    /// passed since. A date in the future was written before the clock was set back, and says nothing.
+    /// True if a log that ended at `last` is too old, by its date and by the `proven` time since.
+    ///
+    /// A date in the future was written before the clock was set back, and proves nothing.
     pub(crate) fn is_too_old(&self, last: Timestamp, now: Timestamp, proven: Duration) -> bool {
         proven >= self.retention && (last > now || passed(last, now) >= self.retention)
     }
 
-    /// How long older logs need not be looked at, and the least time between two removals.
+    /// Interval of sweeps, and the minimum time between two removals.
     pub(crate) fn sweep_every(&self) -> Duration {
         SWEEP.min(self.part())
     }
 
-    /// The time after which a log is put aside, and the most that a restart of the system counts.
+    /// The age at which a log is rotated, and the maximum that a restart of the system counts.
     pub(crate) fn part(&self) -> Duration {
         self.retention / PART
     }
@@ -63,7 +65,7 @@ impl Default for Limits {
     }
 }
 
-/// The time between two moments; none when the clock was set back.
+/// The time between two moments; zero if the clock was set back.
 pub(crate) fn passed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or_default()
 }
@@ -80,7 +82,7 @@ mod tests {
         for (hour, another, too_old) in [(0, false, false), (1, true, false), (9, true, true)] {
             assert_eq!(limits.is_time_for_another(Some(at(0)), at(hour)), another, "{hour}");
             assert_eq!(limits.is_too_old(at(0), at(hour), enough), too_old, "{hour}");
-            // Whatever the clock says.
+            // Without enough proven time, the wall clock does not matter.
             assert!(!limits.is_too_old(at(0), at(hour), enough / 2), "{hour}");
         }
         assert!(!limits.is_too_old(at(100), at(0), enough / 2));

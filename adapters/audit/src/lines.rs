@@ -1,4 +1,4 @@
-//! Going through a log line by line, with a bound on the length of a line.
+//! Reads a log line by line, with a bound on the length of a line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Take};
@@ -6,30 +6,30 @@ use std::os::unix::fs::FileExt;
 
 use crate::row::{MAX_LINE, Row};
 
-/// What most lines fit into.
+/// Length that most lines do not exceed.
 const FIRST: usize = 1024;
 
-/// The lines of one file, from some offset to the length it had when it was looked at.
+/// The lines of one file, from an offset up to the length at the time of the snapshot.
 pub(crate) struct Lines {
     reader: BufReader<Take<File>>,
     buffer: Vec<u8>,
-    /// Lines read so far.
+    /// Number of lines read so far.
     pub(crate) number: u64,
-    /// Where in the file the next line begins.
+    /// Offset of the next line.
     pub(crate) offset: u64,
 }
 
-/// What stands where a line is expected.
+/// A line, or the reason why there is none.
 pub(crate) enum Line<'a> {
-    /// A line, without its end.
+    /// A line, without its newline.
     Whole(&'a [u8]),
-    /// A line longer than any of ours.
+    /// A line that exceeds the maximum length.
     TooLong,
-    /// The last line, as far as it goes.
+    /// The last line, which is incomplete.
     Torn(&'a [u8]),
 }
 
-/// The first row of a file; `None` when there is none, or none that can be read.
+/// The first row of a file; `None` if it is missing or unreadable.
 pub(crate) fn first_row(file: &File) -> io::Result<Option<Row>> {
     let mut start = Vec::new();
     let mut chunk = [0; FIRST];
@@ -52,8 +52,9 @@ impl Lines {
         Ok(Self { reader, buffer: Vec::new(), number: 0, offset })
     }
 
-    /// The next line; `None` at the end. A torn line does not move the offset: whoever comes back
-    /// when it is complete finds it there.
+    /// The next line; `None` at the end.
+    ///
+    /// A torn line does not advance the offset, so a later read finds it complete.
     pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
         let bound = MAX_LINE as u64;

@@ -1,4 +1,4 @@
-//! The log as one process has it open.
+//! The open log of one process.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use crate::lines::first_row;
 use crate::row::Link;
 
-/// The log, and its end as this process knows it.
+/// The log, and its end as of the last write of this process.
 #[derive(Debug)]
 pub(crate) struct OpenLog {
     pub(crate) file: File,
@@ -30,10 +30,10 @@ impl OpenLog {
         Ok(Self { file, inode: meta.ino(), len: meta.len(), first, last })
     }
 
-    /// Adds lines that end the chain in `last`.
+    /// Appends lines; `last` is the new end of the chain.
     pub(crate) fn add(&mut self, text: &[u8], last: Link) -> io::Result<()> {
         if let Err(cause) = self.file.write_all(text) {
-            // Takes back what is half written; should that fail too, the next writer finds it.
+            // Removes a partial write; if that fails too, the next writer finds it.
             drop(self.file.set_len(self.len));
             return Err(cause);
         }
@@ -42,7 +42,7 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Whether the file at `path` is this one, and nobody has added to it since.
+    /// True if the file at `path` is this one and has not grown since.
     pub(crate) fn is_at(&self, path: &Path) -> bool {
         fs::metadata(path).is_ok_and(|meta| meta.ino() == self.inode && meta.len() == self.len)
     }

@@ -1,13 +1,13 @@
-//! Markers of the processes that write the log beside their calls.
+//! Markers of the processes that write the log in the background.
 //!
 //! Such a process has entries in memory for a moment, and calls whose entries are still to come. It
-//! keeps a marker in the folder `audit.open` for as long as it runs, and a file lock on the marker.
-//! A clean end removes the marker; a process that is killed leaves it behind, without the lock, and
-//! so does one that ends with lost entries of which the log does not tell. The lock decides, and not
-//! the number of the process, which another process may get.
+//! keeps a marker in the folder `audit.open` as long as it runs, with a file lock on it. A clean
+//! end removes the marker; a process that is killed leaves it behind without the lock, and so does
+//! one that ends with lost entries that the log does not record. The lock decides, not the process
+//! id, which another process may get.
 //!
-//! **Invariant:** markers are made and looked at under the lock of the log, so that none is seen
-//! between being made and being locked.
+//! **Invariant:** markers are created and examined under the lock of the log, so that none is seen
+//! between its creation and its locking.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -16,25 +16,25 @@ use std::path::{Path, PathBuf};
 
 use crate::place::{PRIVATE, Place};
 
-/// Markers of killed processes that are told of together at the most; the others come later.
+/// Maximum number of markers of killed processes that are recorded together; the rest follow later.
 const MOST: usize = 64;
 
-/// Files in the folder that are looked at at the most: there may be many processes that run.
+/// Maximum number of files that are examined: many processes may be running.
 const MOST_FILES: usize = 16_384;
 
 /// The marker of this process. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct OpenMarker {
-    /// The file that is to be removed.
+    /// The file to remove on drop.
     path: Option<PathBuf>,
-    /// Carries the lock.
+    /// Holds the lock.
     _file: File,
 }
 
-/// A marker that a killed process left behind.
+/// A marker left behind by a killed process.
 #[derive(Debug)]
 pub(crate) struct Unclosed {
-    /// The process that was killed.
+    /// The id of the killed process.
     pub(crate) process: u32,
     path: PathBuf,
     _file: File,
@@ -43,7 +43,7 @@ pub(crate) struct Unclosed {
 // === impl OpenMarker ===
 
 impl OpenMarker {
-    /// Makes a marker. The caller holds the lock of the log.
+    /// Creates a marker. The caller must hold the lock of the log.
     pub(crate) fn create(place: &Place) -> io::Result<Self> {
         let folder = place.open_markers();
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
@@ -63,7 +63,7 @@ impl OpenMarker {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Leaves the marker behind, as a process that is killed does.
+    /// Leaves the marker behind, like a process that is killed.
     pub(crate) fn leave(mut self) {
         self.path = None;
     }
@@ -71,7 +71,7 @@ impl OpenMarker {
 
 impl Drop for OpenMarker {
     fn drop(&mut self) {
-        // If this fails, the next writer notes a crash that there was not.
+        // If this fails, the next writer records a crash that did not happen.
         drop(self.path.as_ref().map(fs::remove_file));
     }
 }
@@ -79,7 +79,7 @@ impl Drop for OpenMarker {
 // === impl Unclosed ===
 
 impl Unclosed {
-    /// Markers that no living process holds. The caller holds the lock of the log.
+    /// Finds markers that no running process holds. The caller must hold the lock of the log.
     pub(crate) fn find(place: &Place) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
         let entries = match fs::read_dir(place.open_markers()) {
@@ -100,19 +100,19 @@ impl Unclosed {
     fn at(path: PathBuf) -> Option<Self> {
         let process = path.file_name()?.to_str()?.split_once('-')?.0.parse().ok()?;
         let file = File::open(&path).ok()?;
-        // Its process has an exclusive lock. Several readers may look at the same time.
+        // The owner has an exclusive lock. Several readers may check at the same time.
         file.try_lock_shared().ok()?;
-        // Its process may have removed it in between, and ended well.
+        // The owner may have removed it in between, and ended cleanly.
         is_at(&file, &path).then_some(Self { process, path, _file: file })
     }
 
-    /// Removes the marker, once the log tells of it.
+    /// Removes the marker after the log has recorded it.
     pub(crate) fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 }
 
-/// Whether the file at `path` is still this one.
+/// True if the file at `path` is still this one.
 fn is_at(file: &File, path: &Path) -> bool {
     let (Ok(open), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
     (open.dev(), open.ino()) == (named.dev(), named.ino())

@@ -1,4 +1,4 @@
-//! Where the files of one log are.
+//! The paths of one log's files.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -21,17 +21,17 @@ impl Place {
         Self { log: log.to_owned() }
     }
 
-    /// The log that is written to.
+    /// The current log.
     pub(crate) fn log(&self) -> &Path {
         &self.log
     }
 
-    /// The lock, and the last entry written.
+    /// The lock, and the last written entry.
     pub(crate) fn head(&self) -> PathBuf {
         self.log.with_extension("head")
     }
 
-    /// What crashes left of incomplete lines.
+    /// Incomplete lines that crashes left.
     pub(crate) fn torn(&self) -> PathBuf {
         self.log.with_extension("torn")
     }
@@ -41,7 +41,7 @@ impl Place {
         self.log.with_extension("clock")
     }
 
-    /// The folder of the markers of processes that write beside their calls.
+    /// The folder of the markers of processes that write in the background.
     pub(crate) fn open_markers(&self) -> PathBuf {
         self.log.with_extension("open")
     }
@@ -56,8 +56,9 @@ impl Place {
         self.log.with_extension(ending)
     }
 
-    /// The numbers of the older logs there are, newest first. A crash while they are renamed may
-    /// leave a gap.
+    /// The numbers of the existing older logs, newest first.
+    ///
+    /// A crash during renaming may leave a gap.
     pub(crate) fn older_numbers(&self) -> io::Result<Vec<u32>> {
         let mut numbers = Vec::new();
         for entry in fs::read_dir(self.folder())? {
@@ -67,12 +68,12 @@ impl Place {
         Ok(numbers)
     }
 
-    /// Makes the folder, unless it is there.
+    /// Creates the folder if it does not exist.
     pub(crate) fn create_folder(&self) -> io::Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(self.folder())
     }
 
-    /// Makes renamed and removed files outlive a power cut.
+    /// Makes renames and removals survive a power cut.
     pub(crate) fn sync_folder(&self) -> io::Result<()> {
         File::open(self.folder())?.sync_all()
     }
@@ -92,7 +93,7 @@ impl Place {
     }
 }
 
-/// Opens a file for adding to its end, for its owner only, also when it is older than that rule.
+/// Opens a file for appending, for its owner only; fixes the permissions of an existing file.
 pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE).open(path)?;
     let mut mode = file.metadata()?.permissions();

@@ -1,4 +1,4 @@
-//! Reading the log: filtered, or as it grows.
+//! Reads the log, filtered or as it grows.
 
 use std::fs::File;
 use std::io;
@@ -17,84 +17,85 @@ use crate::place::Place;
 use crate::recover::{LastLine, Tail};
 use crate::row::Row;
 
-/// The most rows [`Reader::rows_since`] gives at once.
+/// Maximum number of rows that [`Reader::rows_since`] returns at once.
 pub const MAX_ROWS: usize = 1000;
 
-/// How far the times of a file system may be behind the clock.
+/// Maximum lag of file times behind the clock.
 const CLOCK_SLACK: Duration = Duration::from_secs(2);
 
-/// Reads the log at a path, together with the older logs beside it. Writers may go on meanwhile.
+/// Reads the log at a path, together with its older logs. Writers may continue meanwhile.
 #[derive(Clone, Debug)]
 pub struct Reader {
     place: Place,
 }
 
-/// Which rows are wanted; a `None` lets all pass.
+/// A filter for rows; `None` matches all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// Of this server.
+    /// The server.
     pub server: Option<String>,
-    /// Of this tool, resource or prompt, by its own name at the server.
+    /// The tool, resource or prompt, by its own name at the server.
     pub item: Option<String>,
-    /// Of this caller.
+    /// The caller.
     pub caller: Option<String>,
-    /// Through this front; `stdio` is the part of `gateway` that is not HTTP.
+    /// The front; `stdio` is the part of `gateway` that is not HTTP.
     pub front: Option<String>,
-    /// Of this kind: `tool`, `resource`, `prompt`, `break` or `retention`.
+    /// The kind: `tool`, `resource`, `prompt`, `break` or `retention`.
     pub kind: Option<String>,
     /// Only calls that did not end in a plain answer.
     pub errors_only: bool,
-    /// Of this time or later.
+    /// The start time, inclusive.
     pub since: Option<Timestamp>,
-    /// Before this time.
+    /// The end time, exclusive.
     pub until: Option<Timestamp>,
-    /// The newest so many.
+    /// The maximum number of rows; the newest are returned.
     pub limit: usize,
 }
 
-/// How far somebody has read; the default is nothing.
+/// A position in the log; the default is the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     /// The last entry read.
     seq: u64,
-    /// The file it was in, and where in that file the next one begins.
+    /// The file of that entry; `offset` is the position of the next one in it.
     inode: u64,
     offset: u64,
 }
 
-/// The files of a log at one moment, oldest first.
+/// A snapshot of the files of a log, oldest first.
 pub(crate) struct Snapshot {
     pub(crate) pieces: Vec<Piece>,
     pub(crate) head: Option<Head>,
 }
 
-/// One file, as long as it was at that moment.
+/// One file, with its length at the time of the snapshot.
 pub(crate) struct Piece {
     pub(crate) path: PathBuf,
     file: File,
     inode: u64,
     len: u64,
-    /// When it was last written to, as far as the system knows.
+    /// Time of the last write, if the system provides it.
     written: Option<Timestamp>,
 }
 
 // === impl Reader ===
 
 impl Reader {
-    /// A reader for the log at `path`. Where there is none, there are no rows.
+    /// Creates a reader for the log at `path`. A missing log has no rows.
     pub fn open(path: &Path) -> Result<Self, AuditError> {
         let reader = Self { place: Place::new(path) };
         reader.snapshot()?;
         Ok(reader)
     }
 
-    /// The newest rows that the query lets pass, newest last. Reads from the end, and no further
-    /// than it must.
+    /// The newest rows that match the query, newest last.
+    ///
+    /// Reads from the end, and no further than needed.
     pub fn query(&self, query: &Query) -> Result<Vec<Row>, AuditError> {
         let mut found = Vec::new();
         for piece in self.snapshot()?.pieces.into_iter().rev() {
-            // Entries are written after their calls came in: what was not touched since then has
-            // none that are newer, nor has anything older.
+            // Entries are written after their calls: a file that was not modified since that time,
+            // and all older files, have no newer entries.
             let touched = piece.written.and_then(|time| time.checked_add(CLOCK_SLACK).ok());
             let is_before = |since: Timestamp| touched.is_some_and(|time| time < since);
             if found.len() >= query.limit || query.since.is_some_and(is_before) {
@@ -106,7 +107,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// The last entry that was written, where none is left of what should be here.
+    /// The number of the last written entry, if all entries that should exist are gone.
     pub fn gone(&self) -> Result<Option<u64>, AuditError> {
         let snapshot = self.snapshot()?;
         let is_empty = snapshot.pieces.iter().all(|piece| piece.len == 0);
@@ -114,18 +115,18 @@ impl Reader {
         Ok(head.map(|head| head.last.seq))
     }
 
-    /// The rows after `position`, at most [`MAX_ROWS`], and the position behind them.
+    /// The rows after `position`, at most [`MAX_ROWS`], and the position after them.
     pub fn rows_since(&self, position: Position) -> Result<(Vec<Row>, Position), AuditError> {
         let (rows, reached) = self.read_from(position)?;
         let expected = position.seq.saturating_add(1);
         if position.inode == 0 || rows.first().is_none_or(|row| row.seq == expected) {
             return Ok((rows, reached));
         }
-        // The file is gone and another has got its inode; the number of the entry still counts.
+        // The file is gone and another has its inode; search by the number of the entry instead.
         self.read_from(Position { inode: 0, offset: 0, ..position })
     }
 
-    /// The position behind the last row.
+    /// The position after the last row.
     pub fn end(&self) -> Result<Position, AuditError> {
         let mut snapshot = self.snapshot()?;
         let Some(piece) = snapshot.pieces.pop() else { return Ok(Position::default()) };
@@ -139,8 +140,8 @@ impl Reader {
 
     fn read_from(&self, mut position: Position) -> Result<(Vec<Row>, Position), AuditError> {
         let pieces = self.snapshot()?.pieces;
-        // Known by its inode, the file of the last time is found also when it was renamed. When
-        // it is gone, everything is looked through for newer entries.
+        // The file of the last read is found by its inode, also after a rename. If it is gone, all
+        // files are searched for newer entries.
         let resumed = pieces.iter().position(|piece| piece.holds(position));
         let mut rows = Vec::new();
         for (index, piece) in pieces.into_iter().enumerate().skip(resumed.unwrap_or(0)) {
@@ -153,7 +154,7 @@ impl Reader {
         Ok((rows, position))
     }
 
-    /// How many markers killed processes have left behind.
+    /// The number of markers left behind by killed processes.
     pub(crate) fn unclosed(&self) -> Result<u64, AuditError> {
         let head = HeadFile::open(&self.place.head())?;
         let _lock = head.as_ref().map(HeadFile::lock_shared).transpose()?;
@@ -161,7 +162,7 @@ impl Reader {
         found.map(|found| found.len() as u64).map_err(AuditError::read(&self.place.open_markers()))
     }
 
-    /// Opens all files while no writer can rename them.
+    /// Opens all files under the lock, so that no writer can rename them.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, AuditError> {
         let head_file = HeadFile::open(&self.place.head())?;
         let lock = head_file.as_ref().map(HeadFile::lock_shared).transpose()?;
@@ -182,7 +183,7 @@ impl Reader {
 // === impl Query ===
 
 impl Query {
-    /// Whether a row is one that is wanted.
+    /// True if a row matches.
     pub fn lets_pass(&self, row: &Row) -> bool {
         let is = |wanted: &Option<String>, found: Option<&String>| {
             wanted.is_none() || wanted.as_ref() == found
@@ -199,7 +200,7 @@ impl Query {
 }
 
 impl Query {
-    /// The gateway has two ways in. Who is not bound by access rules came over standard input.
+    /// Matches the front. Calls of the gateway that are not bound by access rules came over stdio.
     fn lets_front_pass(&self, row: &Row) -> bool {
         match self.front.as_deref() {
             None => true,
@@ -210,7 +211,7 @@ impl Query {
 }
 
 impl Default for Query {
-    /// The newest rows of all kinds.
+    /// Matches the newest rows of all kinds.
     fn default() -> Self {
         Self {
             server: None,
@@ -229,7 +230,7 @@ impl Default for Query {
 // === impl Piece ===
 
 impl Piece {
-    /// `None` where there is no such file.
+    /// Opens a file; `None` if it does not exist.
     fn open(path: PathBuf) -> Result<Option<Self>, AuditError> {
         let file = match File::open(&path) {
             Ok(file) => file,
@@ -246,12 +247,12 @@ impl Piece {
         Lines::new(self.file, offset, self.len).map_err(AuditError::read(&self.path))
     }
 
-    /// Whether a position can be in this file.
+    /// True if a position can be in this file.
     fn holds(&self, position: Position) -> bool {
         self.inode == position.inode && position.offset <= self.len
     }
 
-    /// Adds the rows that the query lets pass, newest first, as long as more are wanted.
+    /// Appends the rows that match the query, newest first, up to its limit.
     fn newest(self, query: &Query, found: &mut Vec<Row>) -> Result<(), AuditError> {
         let Self { path, file, len, .. } = self;
         let mut lines = Backwards::new(file, len);
@@ -272,7 +273,7 @@ impl Piece {
         Ok(())
     }
 
-    /// Adds the rows after a position in this file; gives the position behind the last one.
+    /// Appends the rows after a position in this file; returns the position after the last one.
     fn rows_after(self, from: Position, rows: &mut Vec<Row>) -> Result<Position, AuditError> {
         let mut reached = Position { inode: self.inode, ..from };
         let offset = self.each_row(from.offset, |row, offset| {
@@ -285,8 +286,8 @@ impl Piece {
         Ok(Position { offset, ..reached })
     }
 
-    /// Calls `each` with every row from `offset` on and the offset behind it; gives the offset
-    /// where it ended.
+    /// Calls `each` with every row from `offset` on and the offset after it; returns the last
+    /// offset.
     fn each_row(
         self,
         offset: u64,
@@ -299,7 +300,7 @@ impl Piece {
             let row = match lines.next().map_err(AuditError::read(&path))? {
                 Some(Line::Whole(line)) => Row::parse(line),
                 Some(Line::TooLong) => None,
-                // A line without an end may still get one.
+                // An incomplete line may still be completed.
                 Some(Line::Torn(_)) | None => break,
             };
             let Some(row) = row else {
@@ -322,7 +323,7 @@ fn warn_of(path: &Path, unreadable: u64) {
     }
 }
 
-/// Whether to read on.
+/// Continue or stop reading.
 enum Go {
     On,
     Stop,

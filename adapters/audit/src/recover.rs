@@ -1,4 +1,4 @@
-//! Finding the end of the chain in a log that another process, or a crash, has left.
+//! Finds the end of the chain in a log that another process, or a crash, has left.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,37 +10,37 @@ use crate::head::Head;
 use crate::place::{Place, open_private};
 use crate::row::{Fault, Link, MAX_LINE, Row};
 
-/// How much is read at once while looking for the end of a line.
+/// Read size for the search of a newline, in bytes.
 const CHUNK: u64 = 64 * 1024;
 
 /// The end of a log.
 pub(crate) struct Tail {
-    /// The last whole line; `None` when there is none.
+    /// The last complete line; `None` if there is none.
     pub(crate) last: Option<LastLine>,
-    /// Length up to and with the end of the last whole line.
+    /// Length up to and including the last complete line.
     pub(crate) whole: u64,
-    /// The time of the last whole line, where it can be read.
+    /// The time of the last complete line, if it is readable.
     pub(crate) time: Option<Timestamp>,
 }
 
-/// The last whole line of a log.
+/// The last complete line of a log.
 pub(crate) enum LastLine {
-    /// It is as it was written.
+    /// It is intact.
     Sound(Link),
-    /// It is not.
+    /// It was changed.
     Damaged,
 }
 
-/// Where the next entry is tied to, and what is to be told first.
+/// The link for the next entry, and the faults to record first.
 pub(crate) struct Recovered {
     pub(crate) last: Link,
     pub(crate) faults: Vec<Fault>,
 }
 
-/// Finds the end of the chain, moving an incomplete last line of `log` aside.
+/// Finds the end of the chain, and moves an incomplete last line of `log` to another file.
 ///
-/// Where log and head disagree, the head is believed: then the chain visibly breaks at the next
-/// entry, and no later look at the log can miss it.
+/// If log and head disagree, the head is used: then the chain visibly breaks at the next entry, and
+/// every later verification finds it.
 pub(crate) fn recover(
     place: &Place,
     log: &File,
@@ -51,7 +51,7 @@ pub(crate) fn recover(
     let tail = Tail::of(log, len).map_err(AuditError::read(place.log()))?;
     if tail.whole < len {
         if is_blank(log, tail.whole, len).map_err(AuditError::read(place.log()))? {
-            // Whoever looked whether there is room did not come to take it back.
+            // A probe for free space was not removed.
             log.set_len(tail.whole).map_err(AuditError::write(place.log()))?;
         } else {
             move_aside(place, log, tail.whole, len)?;
@@ -60,7 +60,7 @@ pub(crate) fn recover(
     }
     let found = match tail.last {
         Some(last) => last,
-        // Nothing is kept: all of it was dropped, and the chain goes on where the head begins.
+        // All entries were removed, and the chain continues at the start in the head.
         None => last_of_older(place)?.unwrap_or_else(|| {
             LastLine::Sound(head.map_or_else(Link::start, |head| head.start.clone()))
         }),
@@ -99,7 +99,7 @@ fn last_of_older(place: &Place) -> Result<Option<LastLine>, AuditError> {
     Ok(Some(tail.last.unwrap_or_else(|| LastLine::Sound(Link::start()))))
 }
 
-/// Adds the incomplete line to the `.torn` file, and only then takes it out of the log.
+/// Appends the incomplete line to the `.torn` file, and only then removes it from the log.
 fn move_aside(place: &Place, log: &File, whole: u64, len: u64) -> Result<(), AuditError> {
     let path = place.torn();
     let mut aside = open_private(&path).map_err(AuditError::open(&path))?;
@@ -117,7 +117,7 @@ fn move_aside(place: &Place, log: &File, whole: u64, len: u64) -> Result<(), Aud
 // === impl Tail ===
 
 impl Tail {
-    /// The end of a file of the given length. Reads no more than the last line.
+    /// Reads the end of a file of this length. Reads no more than the last line.
     pub(crate) fn of(file: &File, len: u64) -> io::Result<Self> {
         let Some(end) = newline_before(file, len)? else {
             return Ok(Self { last: None, whole: 0, time: None });
@@ -138,7 +138,7 @@ fn read_row(file: &File, begin: u64, end: u64) -> io::Result<Option<Row>> {
     Ok(Row::unseal(&line).ok())
 }
 
-/// Where the last end of a line before `end` is.
+/// The position of the last newline before `end`.
 fn newline_before(file: &File, mut end: u64) -> io::Result<Option<u64>> {
     while end > 0 {
         let begin = end.saturating_sub(CHUNK);
@@ -151,7 +151,7 @@ fn newline_before(file: &File, mut end: u64) -> io::Result<Option<u64>> {
     Ok(None)
 }
 
-/// Whether there is nothing but blanks.
+/// True if there are only blanks.
 fn is_blank(file: &File, begin: u64, end: u64) -> io::Result<bool> {
     if end - begin > CHUNK {
         return Ok(false);
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use crate::head::HeadFile;
 
-    /// What is found in an empty log beside a head of these two ends.
+    /// The result for an empty log with a head with these two ends.
     fn faults(start: u64, last: u64) -> (u64, usize) {
         let folder = tempfile::tempdir().unwrap();
         let place = Place::new(&folder.path().join("audit.jsonl"));

@@ -1,4 +1,4 @@
-//! Removing what is too old, in steps, with a word about each.
+//! Removes old logs, step by step, and records each removal.
 
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use crate::place::Place;
 use crate::rotate;
 use crate::row::Row;
 
-/// Removes logs of one place.
+/// Removes old logs of one place.
 pub(crate) struct Retention<'a> {
     pub(crate) place: &'a Place,
     pub(crate) head: &'a HeadFile,
@@ -20,21 +20,23 @@ pub(crate) struct Retention<'a> {
     pub(crate) boot_clock: &'a BootClock,
 }
 
-/// The occasion to remove a log that is too old.
+/// The occasion of a removal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A look from time to time: one log an hour at the most.
+    /// A periodic sweep: removes at most one log per hour.
     #[default]
     Sweep,
-    /// A new log was begun: one goes for each that comes.
+    /// A rotation: removes at most one log for each new one.
     Rotation,
 }
 
 // === impl Retention ===
 
 impl Retention<'_> {
-    /// Removes what there is no room for, and the oldest log if it is too old. That is one step: a
-    /// clock that is wrong cannot have the whole log removed before anyone sees it.
+    /// Removes logs beyond the size limit, and the oldest log if it is too old.
+    ///
+    /// It removes one old log per step, so that a wrong clock cannot remove the complete log
+    /// unnoticed.
     pub(crate) fn sweep(
         &self,
         log: &mut OpenLog,
@@ -44,8 +46,8 @@ impl Retention<'_> {
         rotate::make_room(self.place, self.head, self.limits, &log.last)?;
         let mut age = self.age(log.last.seq, now)?;
         if log.first.is_some_and(|(first, _)| age.since(first) >= self.limits.part()) {
-            // By its dates it is not time for another: the clock was set back. What is written next
-            // finds no log and begins one.
+            // Its dates say that no rotation is due: the clock was set back. The next write finds
+            // no log and starts one.
             rotate::put_aside(self.place)?;
         }
         if step == Step::Sweep && !age.has_rested(self.limits.sweep_every()) {
@@ -55,7 +57,7 @@ impl Retention<'_> {
         let Some(fault) = expired else { return Ok(()) };
         let (mut text, mut last) = (Vec::new(), log.last.clone());
         Row::of_fault(fault, now).seal_into(&mut last, &mut text);
-        // The log tells of it before it is done.
+        // The log records the removal before it happens.
         log.add(&text, last).map_err(AuditError::write(self.place.log()))?;
         self.head.write_last(&log.last)?;
         age.note_removal(log.last.seq);
@@ -64,7 +66,7 @@ impl Retention<'_> {
         rotate::drop_oldest(self.place, self.head, &log.last)
     }
 
-    /// The time that has provably passed up to now, when `seq` is the last entry.
+    /// The time that has provably passed, with `seq` as the last entry.
     fn age(&self, seq: u64, now: Timestamp) -> Result<Age, AuditError> {
         let read = self.boot_clock.read();
         let (age, is_news) = match Age::load(self.place)? {

@@ -1,7 +1,7 @@
-//! Putting a full log aside and dropping the oldest ones.
+//! Rotates a full log and removes the oldest ones.
 //!
 //! A process may die between any two steps: the numbers then have a gap, or a log that should be
-//! gone is still there. Readers put up with both.
+//! removed still exists. Readers tolerate both.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,10 +18,10 @@ use crate::place::Place;
 use crate::recover::{LastLine, Tail};
 use crate::row::{Fault, Link, Row};
 
-/// Renames the log to be the first of the older ones, which move up by one.
+/// Renames the log to the first older one, and increments the numbers of the others.
 pub(crate) fn put_aside(place: &Place) -> Result<(), AuditError> {
     let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
-    // Up to the first gap: what is behind it need not move.
+    // Only up to the first gap.
     let in_the_way = (1..).zip(&numbers).take_while(|(wanted, number)| wanted == *number).count();
     for number in numbers.iter().take(in_the_way).rev() {
         rename(&place.older(*number), &place.older(number + 1))?;
@@ -30,7 +30,7 @@ pub(crate) fn put_aside(place: &Place) -> Result<(), AuditError> {
     place.sync_folder().map_err(AuditError::write(place.folder()))
 }
 
-/// Removes the oldest logs as far as there is no room for them; `last` is the last entry written.
+/// Removes the oldest logs that exceed the size limit; `last` is the last written entry.
 pub(crate) fn make_room(
     place: &Place,
     head: &HeadFile,
@@ -42,9 +42,10 @@ pub(crate) fn make_room(
     drop_all_but(place, head, (&numbers, kept), last)
 }
 
-/// What there is to tell of the oldest log, if all of its entries are too old and none of them is
-/// among the newest [`Limits::KEEP_NEWEST`]. One whose end cannot be read has no age; it goes when there is no
-/// room for it.
+/// The fault that records the removal of the oldest log, if it must be removed.
+///
+/// All of its entries must be too old, and none among the newest [`Limits::KEEP_NEWEST`]. A log
+/// with an unreadable end has no age; it is removed only for the size limit.
 pub(crate) fn expired(
     place: &Place,
     limits: &Limits,
@@ -77,8 +78,10 @@ pub(crate) fn drop_oldest(place: &Place, head: &HeadFile, last: &Link) -> Result
     drop_all_but(place, head, (&numbers, numbers.len().saturating_sub(1)), last)
 }
 
-/// Removes all older logs but the newest `kept`, after noting in the head where the chain then
-/// begins. Only ever the oldest ones, so that what is kept has no gap.
+/// Removes all older logs except the newest `kept`.
+///
+/// The new start of the chain is written to the head first. Always the oldest ones, so that the
+/// rest has no gap.
 fn drop_all_but(
     place: &Place,
     head: &HeadFile,
@@ -103,7 +106,7 @@ fn drop_all_but(
     Ok(())
 }
 
-/// How many of these logs, newest first, there is room for beside the one that is written to.
+/// The number of these logs, newest first, that fit next to the current one.
 fn how_many_fit(place: &Place, limits: &Limits, numbers: &[u32]) -> Result<usize, AuditError> {
     let mut room = limits.max_total.saturating_sub(limits.max_size);
     for (count, number) in numbers.iter().enumerate() {

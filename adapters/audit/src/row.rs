@@ -1,4 +1,4 @@
-//! One line of the log, and the seal that ties it to the line before.
+//! One line of the log, and the seal that links it to the previous line.
 //!
 //! A line is a JSON object whose last member is `hash`: SHA-256 over the hash of the previous line
 //! (64 hex digits) followed by this line's own bytes as they are without the member `hash`.
@@ -14,73 +14,73 @@ use sha2::{Digest, Sha256};
 use crate::verify::Reason;
 use crate::write::write;
 
-/// The most bytes a text from outside takes in a line; more is cut off and marked with `…`.
+/// Maximum length of an external text in a line, in bytes; the rest is cut off and marked with `…`.
 pub const MAX_TEXT: usize = 1024;
 
-/// The most bytes a line has. Seven texts of [`MAX_TEXT`], each byte escaped, stay below it.
+/// Maximum length of a line, in bytes. Seven texts of [`MAX_TEXT`], each byte escaped, fit.
 pub const MAX_LINE: usize = 64 * 1024;
 
-/// The word for a row that tells of damage to the log instead of a call.
+/// The kind of a row that records damage to the log instead of a call.
 pub const BREAK: &str = "break";
 
-/// The word for a row that tells of entries that retention removed.
+/// The kind of a row that records entries removed by retention.
 pub const RETENTION: &str = "retention";
 
-/// One line of the audit log: serialises exactly as it is written.
+/// One line of the audit log; its serialization is exactly the written line.
 ///
-/// A row that was read has its texts; one that is written has those of its [`Entry`].
+/// A row that was read owns its texts; one that is written borrows those of its [`Entry`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row<Text = String> {
     /// Number of the entry, from 1, without gaps.
     pub seq: u64,
-    /// When the call came in.
+    /// The time of the call.
     #[serde(with = "millis")]
     pub time: Timestamp,
-    /// Who asked.
+    /// The caller.
     pub caller: Text,
-    /// Which agent of the client asked, in the client's words.
+    /// The agent that made the call, as declared by the client.
     pub caller_id: Option<Text>,
-    /// What the client calls itself, where it says so.
+    /// The client's name for itself, if it declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Text>,
-    /// The front the call came through; `None` in a [`BREAK`] or [`RETENTION`].
+    /// The front of the call; `None` in a [`BREAK`] or [`RETENTION`].
     pub front: Option<Text>,
-    /// The server that was asked.
+    /// The server of the call.
     pub server: Option<Text>,
-    /// The item asked for; in a [`BREAK`] or [`RETENTION`], what happened to the log.
+    /// The item; in a [`BREAK`] or [`RETENTION`], a description of the event.
     pub item: Text,
     /// `tool`, `resource`, `prompt`, [`BREAK`] or [`RETENTION`].
     pub kind: Text,
-    /// The method, where the item was not called but asked about.
+    /// The method, if the item was not called but the subject of a side request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<Text>,
-    /// What the item does.
+    /// The effect of the item.
     pub effect: Option<Text>,
-    /// What the rules said.
+    /// The verdict of the rules.
     pub verdict: Option<Text>,
-    /// The rule that said it.
+    /// The rule of that verdict.
     pub rule: Option<Text>,
     /// How an `ask` was answered.
     pub approval: Option<Text>,
-    /// The arguments without what looks like a secret, where they are kept.
+    /// The arguments with secrets masked, if they are recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Text>,
-    /// The caller's roles, where there are any; rules look at them.
+    /// The caller's roles, which rules depend on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<Text>,
-    /// Whether access rules bind the caller.
+    /// True if access rules bind the caller.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,
-    /// How the call ended; in a [`BREAK`], the kind of damage.
+    /// The outcome of the call; in a [`BREAK`], the kind of damage.
     pub outcome: Text,
-    /// The error code, where the call failed.
+    /// The error code, if the call failed.
     pub code: Option<Text>,
-    /// How long the call took, in milliseconds.
+    /// Duration of the call, in milliseconds.
     pub duration_ms: u64,
     /// Size of the request's params.
     pub request_bytes: u64,
-    /// Size of the answer; 0 when none was delivered.
+    /// Size of the answer; 0 if none was delivered.
     pub answer_bytes: u64,
     /// Hash of the previous line, in hex.
     pub prev: Text,
@@ -88,38 +88,38 @@ pub struct Row<Text = String> {
     pub hash: Text,
 }
 
-/// A place in the chain: an entry's number and hash.
+/// A link of the chain: an entry's number and hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Link {
     pub(crate) seq: u64,
     pub(crate) hash: String,
 }
 
-/// What can have happened to a log, as the next entry tells it.
+/// A fault of the log, which the next write records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The last line was incomplete; it now stands in the `.torn` file.
+    /// The last line was incomplete; it is now in the `.torn` file.
     Torn {
         /// Its size.
         size: u64,
     },
-    /// The last line is not what was written.
+    /// The last line was changed.
     Damaged,
     /// Entries are missing at the end.
     Cut,
-    /// Nothing tells what the last entry was.
+    /// The last entry is unknown, because the head is missing.
     Unanchored,
     /// Entries of this process could not be written.
     Lost {
-        /// How many.
+        /// Their number.
         entries: u64,
     },
-    /// A process that wrote beside its calls was killed.
+    /// A process that wrote in the background was killed.
     Unclosed {
-        /// Its number.
+        /// The process id.
         process: u32,
     },
-    /// Retention removes entries: no damage, but the log tells of it.
+    /// Retention removes entries: no damage, but it is recorded.
     Expired {
         /// The first of them.
         first: u64,
@@ -128,7 +128,7 @@ pub(crate) enum Fault {
     },
 }
 
-/// Times as RFC 3339 with three digits after the second, always.
+/// Formats times as RFC 3339, always with three digits after the second.
 mod millis {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serializer};
@@ -145,22 +145,22 @@ mod millis {
 // === impl Row ===
 
 impl Row {
-    /// Whether something other than a plain answer came of it.
+    /// True if the outcome is not a plain answer.
     pub fn is_error(&self) -> bool {
         self.outcome != Outcome::Answered.as_str()
     }
 
-    /// Whether this tells of damage to the log instead of a call.
+    /// True if it records damage to the log instead of a call.
     pub fn is_break(&self) -> bool {
         self.kind == BREAK
     }
 
-    /// Reads a line without looking at its seal.
+    /// Parses a line without checking its seal.
     pub(crate) fn parse(line: &[u8]) -> Option<Self> {
         serde_json::from_slice(line).ok()
     }
 
-    /// Reads a line and checks its seal.
+    /// Parses a line and checks its seal.
     pub(crate) fn unseal(line: &[u8]) -> Result<Self, Reason> {
         let text = std::str::from_utf8(line).map_err(|_| Reason::NotARow)?;
         let row = Self::parse(line).ok_or(Reason::NotARow)?;
@@ -172,19 +172,19 @@ impl Row {
         Ok(row)
     }
 
-    /// This row as a place in the chain.
+    /// This row as a link of the chain.
     pub(crate) fn link(&self) -> Link {
         Link { seq: self.seq, hash: self.hash.clone() }
     }
 
-    /// The place before this row.
+    /// The link before this row.
     pub(crate) fn link_before(&self) -> Link {
         Link { seq: self.seq.saturating_sub(1), hash: self.prev.clone() }
     }
 }
 
 impl<'a> Row<Cow<'a, str>> {
-    /// The row of a call; its place in the chain is not set yet.
+    /// The row of a call; its position in the chain is not set yet.
     pub(crate) fn of(entry: &'a Entry) -> Self {
         let text = |text: &'a Option<String>| text.as_deref().map(clip);
         Self {
@@ -209,13 +209,12 @@ impl<'a> Row<Cow<'a, str>> {
         }
     }
 
-    /// The row that tells of a fault.
+    /// The row that records a fault.
     pub(crate) fn of_fault(fault: Fault, time: Timestamp) -> Self {
         Self::bare(time, fault.kind(), fault.as_str(), fault.story().into())
     }
 
-    /// Gives the row its place after `link`, which then is this row's own, and adds its line to
-    /// `text`.
+    /// Seals the row after `link`, appends its line to `text`, and sets `link` to this row.
     pub(crate) fn seal_into(self, link: &mut Link, text: &mut Vec<u8>) {
         let (seq, start) = (link.seq.saturating_add(1), text.len());
         let row = Row { seq, prev: Cow::from(&link.hash), ..self };
@@ -267,7 +266,7 @@ impl<'a> Row<Cow<'a, str>> {
 // === impl Link ===
 
 impl Link {
-    /// The place before the first entry.
+    /// The link before the first entry.
     pub(crate) fn start() -> Self {
         Self { seq: 0, hash: "0".repeat(64) }
     }
@@ -320,7 +319,7 @@ impl Fault {
     }
 }
 
-/// Texts come from clients and servers; one of them must not fill the log.
+/// Cuts a text from a client or a server, so that one of them cannot fill the log.
 fn clip(text: &str) -> Cow<'_, str> {
     if text.len() <= MAX_TEXT {
         return text.into();
@@ -329,7 +328,7 @@ fn clip(text: &str) -> Cow<'_, str> {
     format!("{}…", text.get(..end).unwrap_or_default()).into()
 }
 
-/// As many roles as there is room for; together they take no more than one text.
+/// As many roles as fit; together they take no more than one text.
 fn roles(roles: &[String]) -> Vec<Cow<'_, str>> {
     let mut room = MAX_TEXT;
     let fits = |role: &&String| {

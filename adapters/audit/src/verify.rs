@@ -1,4 +1,4 @@
-//! Looking for tampering: every line must be what was written, where it was written.
+//! Detects tampering: every line must be unchanged and in its place.
 
 use std::path::PathBuf;
 
@@ -8,20 +8,20 @@ use crate::lines::Line;
 use crate::reader::Reader;
 use crate::row::{Link, Row};
 
-/// A log whose chain is whole.
+/// The result for a log with an intact chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// The number of the oldest entry that is kept; above 1, older ones were dropped.
+    /// The number of the oldest entry that is kept; above 1 if older ones were removed.
     pub first: u64,
-    /// Lines looked at.
+    /// The number of lines.
     pub entries: u64,
-    /// Lines among them that tell of a crash, of entries that could not be written, or of damage.
+    /// The number of lines that record a crash, lost entries, or damage.
     pub breaks: u64,
-    /// Processes that ended without closing the log, of which it does not tell yet.
+    /// The number of processes that ended without closing the log and are not recorded there yet.
     pub unclosed: u64,
 }
 
-/// The first place where the chain is not whole.
+/// The first position where the chain is broken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{}` line {line}: {}", file.display(), self.in_words())]
 pub struct Broken {
@@ -29,17 +29,17 @@ pub struct Broken {
     pub file: PathBuf,
     /// The line in it, from 1.
     pub line: u64,
-    /// The entry that belongs there.
+    /// The number of the entry that belongs there.
     pub seq: u64,
-    /// What is wrong.
+    /// The kind of damage.
     pub reason: Reason,
 }
 
-/// What can be wrong with a line.
+/// The kinds of damage of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It is no entry at all.
+    /// It is not an entry.
     #[error("not an entry")]
     NotARow,
     /// It is incomplete.
@@ -48,27 +48,27 @@ pub enum Reason {
     /// It was changed after it was written.
     #[error("the entry was changed")]
     Changed,
-    /// It is another entry than the one that belongs there: lines were removed, added or moved.
+    /// It is another entry than the expected one: lines were removed, added or moved.
     #[error("entry {found} is out of place")]
     OutOfPlace {
-        /// The entry that stands there.
+        /// The entry that was found.
         found: u64,
     },
-    /// It does not continue the entry before it, which was exchanged.
+    /// It does not continue the previous entry, which was replaced.
     #[error("the entry does not continue the one before it")]
     NotContinued,
     /// The entries from here on are missing.
     #[error("the log ends, but entries up to {last} were written")]
     Cut {
-        /// The last entry written.
+        /// The last written entry.
         last: u64,
     },
-    /// The head is missing or damaged, so nobody can say whether the log is complete.
+    /// The head is missing or damaged, so the completeness of the log is unknown.
     #[error("the head of the log is missing or damaged")]
     Unanchored,
 }
 
-/// A log that could not be looked at, or is not whole.
+/// Failure of a verification: the log is unreadable or broken.
 #[derive(Debug, thiserror::Error)]
 pub enum VerifyError {
     /// The log could not be read.
@@ -79,7 +79,7 @@ pub enum VerifyError {
     Broken(#[from] Broken),
 }
 
-/// The chain as far as it was followed.
+/// The chain up to the current line.
 struct Chain {
     head: Option<Head>,
     /// The last entry; `None` before the first.
@@ -114,9 +114,9 @@ impl Broken {
 // === impl Reader ===
 
 impl Reader {
-    /// Follows the chain through all files, oldest first, up to the last entry written.
+    /// Follows the chain through all files, oldest first, up to the last written entry.
     pub fn verify(&self) -> Result<Verified, VerifyError> {
-        // Before the entries: a marker goes when there is an entry instead.
+        // Read before the entries: a marker is removed when there is an entry instead.
         let unclosed = self.unclosed()?;
         let snapshot = self.snapshot()?;
         let mut chain = Chain::new(snapshot.head);
@@ -153,7 +153,7 @@ impl Chain {
         let row = match line {
             Line::Whole(line) => Row::unseal(line)?,
             Line::TooLong => return Err(Reason::NotARow),
-            // Somebody who looked whether there is room did not come to take it back.
+            // A probe for free space was not removed.
             Line::Torn(rest) if rest.iter().all(|byte| *byte == b' ') => return Ok(()),
             Line::Torn(_) => return Err(Reason::Torn),
         };
@@ -184,8 +184,10 @@ impl Chain {
         Ok(())
     }
 
-    /// The place before the first line. A file that was about to be dropped when a process died
-    /// begins before the start; then the chain must lead to the start, which `follow` checks.
+    /// The link before the first line.
+    ///
+    /// A file whose removal was interrupted begins before the start; then the chain must lead to
+    /// the start, which `follow` checks.
     fn start(&self, first: &Row) -> Link {
         match &self.head {
             Some(head) if first.seq > head.start.seq => head.start.clone(),
@@ -194,7 +196,7 @@ impl Chain {
         }
     }
 
-    /// Whether the log goes as far as it was written.
+    /// Checks that the log contains the last written entry.
     fn check_end(&self) -> Result<(), Reason> {
         let reached = self.last.as_ref().map(|last| last.seq);
         match &self.head {

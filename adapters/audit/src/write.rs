@@ -1,6 +1,6 @@
-//! How a row is written: as it serialises, but straight into the text of a batch.
+//! Writes a row in its serialized form, directly into the text of a batch.
 //!
-//! A serialiser would look at every byte of every name, for each of thousands of lines a second.
+//! A serializer would check every byte of every name, for each of thousands of lines per second.
 
 use std::borrow::Cow;
 
@@ -10,12 +10,12 @@ use serde::Serialize;
 
 use crate::row::Row;
 
-/// Times as RFC 3339 with three digits after the second, always.
+/// Formats times as RFC 3339, always with three digits after the second.
 const TIMES: DateTimePrinter = DateTimePrinter::new().precision(Some(3));
 
-/// Adds the line of a row to `text`, without its end `,"hash":"…"}`.
+/// Appends the line of a row to `text`, without its end `,"hash":"…"}`.
 pub(crate) fn write(row: &Row<Cow<'_, str>>, text: &mut Vec<u8>) {
-    // All of them, so that none that comes new is left out.
+    // All fields are named, so that a new one cannot be forgotten.
     let Row {
         seq,
         time,
@@ -69,11 +69,11 @@ pub(crate) fn write(row: &Row<Cow<'_, str>>, text: &mut Vec<u8>) {
 
 fn put(text: &mut Vec<u8>, name: &str, value: &impl Serialize) {
     text.extend_from_slice(name.as_bytes());
-    // Numbers and strings always have a JSON text, and memory always takes it.
+    // Numbers and strings always serialize, and writing to memory does not fail.
     drop(serde_json::to_writer(text, value));
 }
 
-/// The same, for what is left out where it is not there.
+/// Appends an optional member; `None` is left out.
 fn put_some<T: Serialize>(text: &mut Vec<u8>, name: &str, value: Option<&T>) {
     if let Some(value) = value {
         put(text, name, value);
@@ -83,7 +83,7 @@ fn put_some<T: Serialize>(text: &mut Vec<u8>, name: &str, value: Option<&T>) {
 fn put_time(text: &mut Vec<u8>, name: &str, time: &Timestamp) {
     text.extend_from_slice(name.as_bytes());
     text.push(b'"');
-    // Nor can this fail.
+    // This cannot fail either.
     drop(TIMES.print_timestamp(time, &mut *text));
     text.push(b'"');
 }

@@ -1,4 +1,4 @@
-//! Which subcommands may be used: the hard limit that `cli_only` is.
+//! Subcommands that may be used: the hard limit of `cli_only`.
 
 /// The subcommands that may be used.
 #[derive(Clone, Debug)]
@@ -7,25 +7,25 @@ pub(crate) struct Allowed(Option<Vec<Vec<String>>>);
 // === impl Allowed ===
 
 impl Allowed {
-    /// Reads the list; each entry is the words of a subcommand.
+    /// Parses the list; each entry has the words of a subcommand.
     pub(crate) fn new(only: Option<&[String]>) -> Self {
         let words = |entry: &String| entry.split_whitespace().map(str::to_owned).collect();
         Self(only.map(|only| only.iter().map(words).collect()))
     }
 
-    /// Whether this subcommand may be run: it, or one that it belongs to, is listed.
+    /// True if this subcommand may be run: it, or one that it belongs to, is listed.
     pub(crate) fn runs(&self, path: &[String]) -> bool {
         let Some(only) = &self.0 else { return true };
         only.iter().any(|entry| !entry.is_empty() && path.starts_with(entry))
     }
 
-    /// Whether something below this subcommand may be run.
+    /// True if a subcommand below this one may be run.
     pub(crate) fn leads_on(&self, path: &[String]) -> bool {
         let Some(only) = &self.0 else { return true };
         self.runs(path) || only.iter().any(|entry| entry.starts_with(path))
     }
 
-    /// Whether exactly this subcommand is listed.
+    /// True if exactly this subcommand is listed.
     pub(crate) fn names(&self, path: &[String]) -> bool {
         self.0.as_ref().is_some_and(|only| only.iter().any(|entry| entry == path))
     }

@@ -1,10 +1,10 @@
-//! Makes an answer of what a program printed.
+//! Composes an answer from a program's output.
 
 use capstan_process::once::{Captured, Output};
 use capstan_wire::Json;
 use serde_json::json;
 
-/// The most of stderr that is repeated in the text, in bytes.
+/// Maximum length of stderr in the text, in bytes.
 const MAX_STDERR: usize = 8 * 1024;
 
 /// The answer to a call whose program ended with `code`.
@@ -31,7 +31,7 @@ pub(crate) fn answer(code: i32, output: &Output) -> Json {
     Json::from_value(&whole).unwrap_or_else(|_| Json::empty_object())
 }
 
-/// A stream as text, with a note where its end is missing.
+/// A stream as text, with a note if its end is missing.
 fn text(captured: &Captured) -> String {
     let mut text = String::from_utf8_lossy(&captured.bytes).into_owned();
     if captured.cut > 0 {
@@ -40,7 +40,7 @@ fn text(captured: &Captured) -> String {
     text
 }
 
-/// Adds a line.
+/// Appends a line.
 fn part(text: &mut String, line: &str) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

@@ -1,72 +1,74 @@
-//! Makes a command line of the arguments of a call.
+//! Builds a command line from the arguments of a call.
 //!
-//! **Invariant:** what a caller wrote is one whole argument behind `--`, or an argument that does
-//! not begin with `-`, or what follows the `=` of a flag that is offered. There is no fourth way.
-//! What stands right before `--` cannot be a switch when a value behind it begins with `-`.
+//! **Invariant:** a caller's value is one complete argument after `--`, or an argument that does
+//! not begin with `-`, or the part after the `=` of an offered flag. There is no fourth way. If a
+//! value after `--` begins with `-`, the argument right before `--` cannot be a switch.
 
 use serde_json::{Map, Value as Json};
 
 use crate::help::{Kind, Value, ValueType};
 
-/// The longest value, in bytes; the kernel takes no longer argument.
+/// Maximum length of a value, in bytes; the kernel accepts no longer argument.
 const MAX_VALUE: usize = 100 * 1024;
 
-/// The most bytes of all arguments together.
+/// Maximum length of all arguments together, in bytes.
 const MAX_LINE: usize = 1024 * 1024;
 
-/// How the arguments of a tool become a command line.
+/// The mapping from the arguments of a tool to a command line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Argv {
-    /// What comes first, whatever a caller says.
+    /// The first arguments, which a caller cannot change.
     pub(crate) fixed: Vec<String>,
-    /// What a caller may say.
+    /// The arguments that a caller may give.
     pub(crate) slots: Vec<Slot>,
-    /// The first positional that stands after `--`, where the program knows that.
+    /// The first positional after `--`, if the program supports that.
     pub(crate) separator: Option<usize>,
-    /// Whether a value that begins with `@` would be read as a file of arguments.
+    /// True if the program reads a value that begins with `@` as a file of arguments.
     pub(crate) response_files: bool,
 }
 
-/// The place of one argument.
+/// The position of one argument.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Slot {
-    /// What it is called in a call.
+    /// The name of the argument in a call.
     pub(crate) key: String,
     pub(crate) required: bool,
     pub(crate) place: Place,
 }
 
-/// Where an argument goes.
+/// The kind of position.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Place {
     /// A flag.
     Flag {
-        /// As it is typed.
+        /// The flag as typed.
         name: String,
-        /// What switches it off.
+        /// The flag that switches it off.
         negation: Option<String>,
         value: Value,
         repeatable: bool,
-        /// Whether its value is written behind `=`.
+        /// True if its value is written after `=`.
         joined: bool,
     },
-    /// What is known by its place.
+    /// A positional argument.
     Positional {
-        /// Which place.
+        /// The number of the position.
         index: usize,
         times: Times,
     },
 }
 
-/// How many values there may be.
+/// The number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Times {
     One,
     Many,
 }
 
-/// Flags, in the order in which they are typed: help may be wrong about a switch that takes a value
-/// after all, and what such a switch swallows must not be the `--`.
+/// Flags, in the order in which they are typed.
+///
+/// Help may be wrong about a switch that does take a value; such a switch must not consume the
+/// `--`.
 #[derive(Default)]
 struct Flags {
     /// `--switch`
@@ -77,12 +79,12 @@ struct Flags {
     joined: Vec<String>,
 }
 
-/// What the last of the flags is.
+/// The kind of the last flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
-    /// Nothing that could swallow what follows.
+    /// It cannot consume the next argument.
     Safe,
-    /// A switch, as far as is known.
+    /// A switch, according to the help.
     Switch,
 }
 
@@ -105,7 +107,7 @@ impl Flags {
 // === impl Argv ===
 
 impl Argv {
-    /// The command line for these arguments, or what is wrong with them.
+    /// Builds the command line for these arguments; an error says what is wrong with them.
     pub(crate) fn build(&self, arguments: &Map<String, Json>) -> Result<Vec<String>, String> {
         for key in arguments.keys() {
             if !self.slots.iter().any(|slot| slot.key == *key) {
@@ -154,7 +156,7 @@ impl Argv {
                 continue;
             }
             let behind = self.separator.is_some_and(|separator| index >= separator);
-            // Without the one before it, a value would be taken for that one.
+            // Without the previous positional, this value would take its position.
             let from = if behind { next.max(self.separator.unwrap_or_default()) } else { next };
             if index > from
                 && let Some(missing) = self.positional(from)
@@ -170,7 +172,7 @@ impl Argv {
                 self.check(key, &value)?;
                 if !behind {
                     refuse_dash(key, &value)?;
-                    // From now on a value stands before the `--`.
+                    // From here on a value precedes the `--`.
                     safe = true;
                 } else if !safe && is_dashed(&value) {
                     return Err(format!(
@@ -190,7 +192,7 @@ impl Argv {
         self.slots.iter().find(at).map(|slot| slot.key.as_str())
     }
 
-    /// Adds what a flag becomes.
+    /// Adds the arguments of a flag.
     fn flag(&self, slot: &Slot, given: &Json, flags: &mut Flags) -> Result<(), String> {
         let Place::Flag { name, negation, value, repeatable, joined } = &slot.place else {
             return Ok(());
@@ -224,7 +226,7 @@ impl Argv {
         Ok(())
     }
 
-    /// Refuses what no program can be given, and what the program would read from a file.
+    /// Refuses values that no program can receive, and references to files of arguments.
     fn check(&self, key: &str, value: &str) -> Result<(), String> {
         if value.contains('\0') {
             return Err(format!("`{key}` contains a NUL character"));
@@ -239,7 +241,7 @@ impl Argv {
     }
 }
 
-/// Whether a value looks like a flag. A dash alone is none.
+/// True if a value looks like a flag. A single dash does not.
 fn is_dashed(value: &str) -> bool {
     value.starts_with('-') && value != "-"
 }
@@ -263,7 +265,7 @@ fn values(key: &str, given: &Json, times: Times) -> Result<Vec<String>, String> 
     }
 }
 
-/// A value as it is typed, if it is what the flag takes.
+/// Formats a value as typed, if it is valid for the flag.
 fn written(key: &str, value: &Json, kind: &Kind) -> Result<String, String> {
     let text = match value {
         Json::String(text) => text.clone(),

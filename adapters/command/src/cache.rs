@@ -1,7 +1,6 @@
-//! Keeps what was found out about a program, so that the next start costs nothing.
+//! Caches the discovered commands of a program, so that the next start needs no discovery.
 //!
-//! What is kept is found again only for the same program file and the same settings. Everything
-//! here blocks.
+//! An entry is valid only for the same program file and the same settings. All functions block.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -15,23 +14,23 @@ use sha2::{Digest, Sha256};
 use crate::discover::Found;
 use crate::settings::CommandSettings;
 
-/// Changes whenever the same help would be read differently.
+/// Format version; changes whenever the same help would be parsed differently.
 const FORMAT: u32 = 1;
 
-/// How much of the program file counts.
+/// Number of bytes of the program file that are hashed.
 const LOOKED_AT: u64 = 1024 * 1024;
 
-/// The largest file that is read.
+/// Maximum size of a cache file.
 const MAX_FILE: u64 = 16 * 1024 * 1024;
 
-/// A file in which something may be kept.
+/// A cache file.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry(PathBuf);
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
     format: u32,
-    /// The program, for whoever looks into the file.
+    /// The program, for people who read the file.
     program: String,
     found: Found,
 }
@@ -39,7 +38,7 @@ struct Kept {
 // === impl Entry ===
 
 impl Entry {
-    /// The entry of a program; `None` when nothing is to be kept, or the program cannot be read.
+    /// The entry of a program; `None` if caching is off or the program cannot be read.
     pub(crate) fn of(settings: &CommandSettings) -> Option<Self> {
         let folder = settings.cache.as_ref()?;
         let program = settings.program.find().ok()?;
@@ -47,7 +46,7 @@ impl Entry {
         Some(Self(folder.join("commands").join(format!("{key}.json"))))
     }
 
-    /// What is kept, if anything.
+    /// Loads the cached commands, if there are any.
     pub(crate) fn load(&self) -> Option<Found> {
         let mut text = Vec::new();
         File::open(&self.0).ok()?.take(MAX_FILE).read_to_end(&mut text).ok()?;
@@ -55,7 +54,7 @@ impl Entry {
         (kept.format == FORMAT).then_some(kept.found)
     }
 
-    /// Keeps something. Whoever reads meanwhile sees the old file or the new one.
+    /// Stores the commands. Concurrent readers see the old file or the new one.
     pub(crate) fn store(&self, program: &str, found: &Found) -> std::io::Result<()> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
@@ -67,7 +66,7 @@ impl Entry {
     }
 }
 
-/// What the program is and how it is asked.
+/// The cache key: a digest of the program file and the settings.
 fn key(program: &Path, settings: &CommandSettings) -> std::io::Result<String> {
     let whole = fs::canonicalize(program)?;
     let about = fs::metadata(&whole)?;

@@ -1,9 +1,9 @@
-//! Flags that are never offered: those that make a program run another, load another
-//! configuration, or change which program or subcommand is meant.
+//! Flags that are never offered to callers.
 //!
-//! A list of subcommands would be worth nothing if `fetch --upload-pack=COMMAND` ran any command.
-//! The list errs on the side of leaving out; whoever needs such a flag puts it into `args`, where
-//! no caller can change it.
+//! These are flags that run another program, load another configuration, or change the program or
+//! subcommand. A list of subcommands would be useless if `fetch --upload-pack=COMMAND` ran any
+//! command. In doubt, a flag is left out; an operator who needs it puts it into `args`, where no
+//! caller can change it.
 
 use crate::help::{Flag, Program, Value};
 
@@ -74,7 +74,7 @@ const NAMES: &[&str] = &[
     "userconfig",
 ];
 
-/// What a value is called that is a command.
+/// Names of values that are commands.
 const COMMANDS: &[&str] = &[
     "cmd",
     "command",
@@ -89,7 +89,7 @@ const COMMANDS: &[&str] = &[
     "shell_command",
 ];
 
-/// Subcommands whose work is to run other programs, or to change what later runs.
+/// Subcommands that run other programs, or change what is run later.
 const RUNNERS: &[&str] = &[
     "daemon",
     "difftool",
@@ -105,38 +105,40 @@ const RUNNERS: &[&str] = &[
     "shell",
 ];
 
-/// The same, of one program: its configuration names programs that it runs.
+/// Further such subcommands of one program: its configuration names programs that it runs.
 const RUNNERS_OF: &[(&str, &[&str])] = &[("git", &["config", "credential"])];
 
-/// Switches that let the configuration of a place run programs, or lead out of it.
+/// Switches that let the configuration of a directory run programs, or lead out of it.
 const SWITCHES: &[&str] = &["ext-diff", "no-index", "textconv", "use-askpass"];
 
-/// The flags that all subcommands share and that are offered nevertheless. The others say with
-/// which server, as whom and with which credentials a program works, which is not for callers.
+/// Flags of all subcommands that are offered nevertheless.
+///
+/// The others select the server, the user and the credentials, which is not for callers.
 const SHARED: &[&str] = &["namespace", "context", "repo", "verbose", "quiet", "debug", "no-color"];
 
-/// Flags of subcommands that say where, and with whose rights, the whole program works.
+/// Flags of subcommands that select the server or the rights of the complete program.
 const AIMS: &[&str] = &["as", "as-group", "as-uid", "host", "machine", "server", "token"];
 
-/// Subcommands that only read but for a flag that leaves their output in a file. Flags that are
-/// only called like changes go with it: by them nobody could tell that the rest reads.
+/// Subcommands that only read, except with a flag that writes their output to a file.
+///
+/// Flags whose names merely look like changes are left out too: with them, the classifier would not
+/// recognise a read.
 const READERS: &[(&str, &[&str], &[&str])] =
     &[("git", &["diff", "log", "show"], &["--output", "--irreversible-delete", "--remove-empty"])];
 
-/// Flags that are about the program itself and end it.
+/// Flags that print information about the program and end it.
 const ABOUT: &[&str] = &["help", "version", "usage", "help-all", "longhelp", "long-help"];
 
-/// Whose flag it is.
+/// The owner of a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
-    /// That of a program without subcommands.
+    /// A program without subcommands.
     Program,
-    /// That of a subcommand.
+    /// A subcommand.
     Subcommand,
 }
 
-/// Whether a subcommand runs whatever it is given. Such a one is offered only where the
-/// configuration names it.
+/// True if a subcommand runs other programs. It is offered only if the configuration names it.
 pub(crate) fn runs_others(binary: &str, path: &[String], help: Option<&Program>) -> bool {
     let own = RUNNERS_OF.iter().filter(|(program, _)| *program == binary);
     let own: Vec<&str> = own.flat_map(|(_, words)| words.iter().copied()).collect();
@@ -147,8 +149,9 @@ pub(crate) fn runs_others(binary: &str, path: &[String], help: Option<&Program>)
     path.iter().any(is_runner) || (!path.is_empty() && help.is_some_and(takes_command))
 }
 
-/// Whether a flag makes a subcommand write that reads without it, or look so. Whoever wants a file can have the
-/// answer put into one.
+/// True if a flag makes a reading subcommand write, or look like it.
+///
+/// A caller can store the answer in a file instead.
 pub(crate) fn makes_write(binary: &str, path: &[String], flag: &Flag) -> bool {
     let [word] = path else { return false };
     READERS.iter().any(|(program, words, names)| {
@@ -158,7 +161,7 @@ pub(crate) fn makes_write(binary: &str, path: &[String], flag: &Flag) -> bool {
     })
 }
 
-/// Whether a flag may be offered to callers.
+/// True if a flag may be offered to callers.
 pub(crate) fn is_offered(flag: &Flag, of: Of) -> bool {
     let bare = |name: &String| name.trim_start_matches('-').replace('_', "-").to_ascii_lowercase();
     let known = |name: &String| NAMES.contains(&bare(name).as_str());
@@ -178,7 +181,7 @@ pub(crate) fn is_offered(flag: &Flag, of: Of) -> bool {
     }
 }
 
-/// Whether a value of this name is a command: `PROG`, `<shell-command>`, `cmd...`.
+/// True if a value with this name is a command: `PROG`, `<shell-command>`, `cmd...`.
 fn is_command(name: &str) -> bool {
     let bare = name.trim_matches(|c: char| !c.is_alphanumeric()).to_ascii_lowercase();
     COMMANDS.contains(&bare.as_str()) || bare.ends_with("-command") || bare.ends_with("-program")

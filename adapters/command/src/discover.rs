@@ -1,7 +1,7 @@
-//! Runs a program to find out what it can do.
+//! Runs a program to discover its commands.
 //!
 //! Only the program itself and words from its own help, or from the configuration, are run, always
-//! with a help flag behind them.
+//! followed by a help flag.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use crate::allowed::Allowed;
 use crate::help::{self, Flag, Program, Subcommand};
 use crate::settings::{CommandSettings, DEFAULT_HELP};
 
-/// How long one help text may take.
+/// Timeout for one help text.
 const HELP_TIME: Duration = Duration::from_secs(5);
 
-/// How many help texts are asked for at a time.
+/// Number of concurrent requests for help.
 const AT_ONCE: usize = 4;
 
-/// The most commands that are looked at.
+/// Maximum number of commands.
 const MAX_COMMANDS: usize = 600;
 
-/// The most levels, whatever the configuration says.
+/// Maximum number of levels, also if the configuration allows more.
 const MAX_DEPTH: usize = 6;
 
 /// Programs whose subcommands open a manual for `--help` and print their usage for another flag.
 const OTHER_FLAG: &[(&str, &str)] = &[("git", "-h")];
 
-/// Subcommands whose usage leaves out most of their flags, so that the manual is read too.
+/// Subcommands whose usage omits most of their flags, so that the manual is read too.
 const MANUALS: &[(&str, &[&str])] = &[("git", &["diff", "log", "show"])];
 
-/// Variables that make programs print plainly, in English and without stopping.
+/// Variables that make programs print plain English text without paging.
 const PLAIN: &[(&str, &str)] = &[
     ("COLUMNS", "120"),
     ("GIT_PAGER", "cat"),
@@ -48,27 +48,27 @@ const PLAIN: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
-/// What was found out about a program.
+/// The result of a discovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// What it can do.
+    /// The commands.
     pub commands: Vec<Command>,
-    /// Subcommands that the configuration names and the program does not know.
+    /// Subcommands that the configuration names and the program does not have.
     pub unknown: Vec<String>,
 }
 
-/// One thing that a program can do.
+/// One command of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
-    /// The words that choose it; none for the program itself.
+    /// The subcommand words; none for the program itself.
     pub path: Vec<String>,
-    /// What it does.
+    /// Its summary.
     pub summary: String,
-    /// What its help says; `None` when that could not be understood.
+    /// Its parsed help; `None` if it could not be parsed.
     pub help: Option<Program>,
 }
 
-/// Finds out what a program can do.
+/// Discovers the commands of a program.
 pub async fn discover(settings: &CommandSettings) -> Result<Found, SpawnError> {
     Explorer::new(settings).explore().await
 }
@@ -79,21 +79,21 @@ struct Explorer<'a> {
     allowed: Allowed,
 }
 
-/// A help text and what it says.
+/// A help text and its parsed form.
 #[derive(Clone, Debug, Default)]
 struct Text {
     bytes: Vec<u8>,
     program: Program,
-    /// Whether the program ended well.
+    /// True if the program exited successfully.
     fine: bool,
 }
 
-/// A subcommand that is looked at next.
+/// A subcommand to examine next.
 #[derive(Clone, Debug)]
 struct Candidate {
     path: Vec<String>,
     entry: Subcommand,
-    /// Whether nobody but the configuration says that it exists.
+    /// True if only the configuration names it.
     unlisted: bool,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Explorer<'a> {
                     found.unknown.push(candidate.path.join(" "));
                     continue;
                 }
-                // A word in a list that is no subcommand after all.
+                // A listed word that is not a subcommand.
                 if !text.fine && !text.program.is_understood() && any_read && !candidate.unlisted {
                     continue;
                 }
@@ -148,7 +148,7 @@ impl<'a> Explorer<'a> {
             }
             level.truncate(MAX_COMMANDS.saturating_sub(found.commands.len()));
         }
-        // In the order of the help text, and what belongs together beside each other.
+        // In the order of the help text, with related commands together.
         found.commands.sort_by_key(|command| {
             first.iter().position(|word| Some(word) == command.path.first())
         });
@@ -160,7 +160,7 @@ impl<'a> Explorer<'a> {
         Ok(found)
     }
 
-    /// Takes what a help text says of a subcommand; what is below it.
+    /// Adds a subcommand with its help; returns the subcommands below it.
     fn take(
         &self,
         found: &mut Found,
@@ -191,7 +191,7 @@ impl<'a> Explorer<'a> {
         below
     }
 
-    /// The subcommands below `path` that may be used, in the order of the help text.
+    /// The usable subcommands below `path`, in the order of the help text.
     fn below(&self, path: &[String], help: &Program) -> Vec<Candidate> {
         let to = |word: &str| [path, &[word.to_owned()]].concat();
         let mut candidates: Vec<Candidate> = Vec::new();
@@ -199,7 +199,7 @@ impl<'a> Explorer<'a> {
         for entry in help.subcommands.iter().take(MAX_COMMANDS) {
             let names = || std::iter::once(&entry.name).chain(&entry.aliases);
             wanted.retain(|word| !names().any(|name| name == word));
-            // Where the list has another name of it, that name is the one to type.
+            // If `cli_only` lists another name of it, that name is typed.
             let typed = names().find(|name| self.allowed.leads_on(&to(name)));
             if let (true, Some(name)) = (path.len() < MAX_DEPTH, typed) {
                 let (path, entry) = (to(name), entry.clone());
@@ -213,14 +213,14 @@ impl<'a> Explorer<'a> {
         candidates
     }
 
-    /// Whether the program knows a subcommand that its help does not list.
+    /// True if the program has a subcommand that its help does not list.
     fn knows(&self, candidate: &Candidate, text: &Text) -> bool {
         let words = format!("{} {}", self.settings.binary(), candidate.path.join(" "));
         let named = String::from_utf8_lossy(&text.bytes).contains(&words);
         text.program.is_understood() && (text.fine || named)
     }
 
-    /// The help texts of these subcommands, in their order.
+    /// Reads the help texts of these subcommands, in their order.
     async fn texts(&self, candidates: &[Candidate]) -> Result<Vec<Text>, SpawnError> {
         let mut asked = Vec::with_capacity(candidates.len());
         for candidate in candidates {
@@ -252,12 +252,12 @@ impl<'a> Explorer<'a> {
         Ok(text)
     }
 
-    /// The help of the program itself, with what it says must be asked for apart.
+    /// Reads the help of the program itself, with the parts that must be requested separately.
     async fn root(&self) -> Result<Text, SpawnError> {
         let flag = self.settings.help.as_str();
         let mut text = self.ask(&[], &[flag]).await?;
         for other in ["-h", "help"] {
-            // Only after a refusal: `-h` means something else to many a program.
+            // Only after an error: `-h` means something else to many programs.
             if text.program.is_understood() || text.fine || flag != DEFAULT_HELP {
                 break;
             }
@@ -272,7 +272,8 @@ impl<'a> Explorer<'a> {
         let lists = text.program.flag("--list").is_some_and(|f| f.summary.contains("commands"));
         if lists && !text.program.subcommands.is_empty() {
             let mut more = self.ask(&[], &["--list"]).await?.program.subcommands;
-            // Its own it describes; of other programs, which it found in `PATH`, it has the name.
+            // Its own commands have a summary; other programs, which it found in `PATH`, have only
+            // a name.
             if more.iter().any(|entry| !entry.summary.is_empty()) {
                 more.retain(|entry| !entry.summary.is_empty());
             }
@@ -287,7 +288,7 @@ impl<'a> Explorer<'a> {
         Ok(text)
     }
 
-    /// The flags of all subcommands, where the program lists them apart.
+    /// The flags of all subcommands, if the program lists them separately.
     async fn shared(&self, root: &Text) -> Result<Vec<Flag>, SpawnError> {
         let said = String::from_utf8_lossy(&root.bytes);
         if !said.contains(&format!("\"{} options\"", self.settings.binary())) {
@@ -298,7 +299,7 @@ impl<'a> Explorer<'a> {
         Ok(options.program.flags.into_iter().map(share).collect())
     }
 
-    /// Runs the program with `words` behind `path`, and reads what it prints.
+    /// Runs the program with `path` and `words`, and parses its output.
     async fn ask(&self, path: &[String], words: &[&str]) -> Result<Text, SpawnError> {
         let own = words.iter().map(|word| (*word).to_owned());
         let args: Vec<String> = self.settings.args.iter().chain(path).cloned().chain(own).collect();
@@ -312,7 +313,7 @@ impl<'a> Explorer<'a> {
         let text = |bytes: Vec<u8>| {
             let mut program = help::read(&bytes, &typed);
             if !fine && !program.is_understood() {
-                // Whoever fails and says nothing that is help has complained.
+                // The output of a failed run that is not help is an error message.
                 program = Program::default();
             }
             Text { bytes, program, fine }
@@ -329,7 +330,7 @@ impl<'a> Explorer<'a> {
 // === impl Candidate ===
 
 impl Candidate {
-    /// What is known of it without its help.
+    /// The command as far as it is known without its help.
     fn unread(self) -> Command {
         let Self { path, entry, .. } = self;
         Command { path, summary: entry.summary, help: entry.usage.map(|usage| *usage) }

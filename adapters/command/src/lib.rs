@@ -1,12 +1,13 @@
-//! Command-line programs as servers: what their help tells becomes tools.
+//! Command-line programs as servers: their help texts become tools.
 //!
-//! Read in this order: [`settings`] is what the configuration says of one program, [`help`] reads
-//! help texts, `discover` runs the program to get them, `cache` keeps what was found, `danger` says
-//! which flags are never offered and `reading` what may only read, `tool` makes a tool of a command, `argv` makes a command line of a
-//! call, `answer` an answer of what was printed, and `server` implements the hub's port.
+//! Read in this order: [`settings`] has the configuration of one program, [`help`] parses help
+//! texts, `discover` runs the program to get them, `cache` stores the result, `danger` lists flags
+//! that are never offered and `reading` the subcommands that may only read, `tool` makes a tool of
+//! a command, `argv` makes a command line of a call, `answer` makes an answer of the output, and
+//! `server` implements the hub's port.
 //!
-//! **Invariant:** a caller's value becomes one whole argument, or a part of one behind `=`. It never
-//! chooses the subcommand, never is read as a flag, and no shell sees it.
+//! **Invariant:** a caller's value becomes one complete argument, or the part of one after `=`. It
+//! never chooses the subcommand, is never parsed as a flag, and no shell sees it.
 
 pub mod settings;
 pub mod help;

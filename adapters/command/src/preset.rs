@@ -1,4 +1,4 @@
-//! Tools that the configuration describes instead of having them found.
+//! Tools that the configuration describes, in place of discovered ones.
 
 use serde_json::{Map, Value as JsonValue, json};
 
@@ -8,13 +8,15 @@ use crate::help::{Kind, Value, ValueType};
 use crate::settings::{CommandSettings, Preset};
 use crate::tool::{Hint, Tool, define};
 
-/// The property whose values follow the flags.
+/// The property for the values after the flags.
 const REST: &str = "args";
 
-/// A tool as the configuration describes it. Its properties become flags, `args` what follows them.
+/// Creates a tool from the configuration.
+///
+/// Its properties become flags, `args` the positional arguments.
 ///
 /// # Errors
-/// When it runs a subcommand that may not be used.
+/// If it runs a subcommand that may not be used.
 pub(crate) fn preset(settings: &CommandSettings, entry: &Preset) -> Result<Tool, String> {
     let path: Vec<String> =
         entry.args.iter().take_while(|word| !word.starts_with('-')).cloned().collect();
@@ -32,7 +34,7 @@ pub(crate) fn preset(settings: &CommandSettings, entry: &Preset) -> Result<Tool,
         let listed = schema.get("required").and_then(JsonValue::as_array);
         listed.is_some_and(|listed| listed.iter().any(|name| name == key))
     };
-    // What follows the flags comes last.
+    // The positional arguments come last.
     let (rest, flags): (Vec<_>, Vec<_>) = properties.iter().partition(|(key, _)| *key == REST);
     let slots = flags.into_iter().chain(rest).map(|(key, property)| {
         let required = required(key);

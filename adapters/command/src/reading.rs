@@ -1,12 +1,12 @@
-//! Which subcommands may only read.
+//! Decides which subcommands may only read.
 //!
-//! What a program with subcommands is called says nothing of them (`apt-get` gets nothing to look at), and words that
-//! read elsewhere leave something behind here: what is fetched, formatted or extracted on a command
-//! line goes into files. So a subcommand is said to write unless its own words, or the first word
-//! that describes it, are known to look at things. What is known to look is then judged like any
-//! other tool.
+//! The name of a program with subcommands says nothing about them (`apt-get` is not a read), and
+//! words that mean a read elsewhere write files here: on a command line, fetched, formatted or
+//! extracted data goes into files. So a subcommand counts as a write unless its own words, or the
+//! first word of its description, are known to read. A subcommand that may read is then classified
+//! like any other tool.
 
-/// Words of subcommands that look at things.
+/// Words of subcommands that read.
 const WORDS: &[&str] = &[
     "blame", "cat", "count", "depends", "describe", "diff", "du", "events", "explain", "find",
     "get", "grep", "head", "history", "images", "info", "inspect", "list", "log", "logs", "ls",
@@ -14,7 +14,7 @@ const WORDS: &[&str] = &[
     "stats", "status", "tail", "top", "tree", "version", "view", "wc", "which", "who", "whoami",
 ];
 
-/// Words that begin the description of what looks at things, without the `s` of the third person.
+/// First words of descriptions of reading commands, without the `s` of the third person.
 const VERBS: &[&str] = &[
     "compare",
     "count",
@@ -44,11 +44,11 @@ const VERBS: &[&str] = &[
     "view",
 ];
 
-/// Whether a subcommand, or a program without any, may be one that only reads.
+/// True if a subcommand, or a program without any, may be one that only reads.
 pub(crate) fn may_read(binary: &str, path: &[String], summary: &str) -> bool {
     let is_known = |word: &str| WORDS.contains(&word.to_ascii_lowercase().as_str());
     let looks = match path {
-        // The whole name: `ls` looks, `apt-get` does not.
+        // The complete name: `ls` reads, `apt-get` does not.
         [] => is_known(binary),
         [.., last] => last.split(|c: char| !c.is_ascii_alphanumeric()).any(is_known),
     };

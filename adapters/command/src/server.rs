@@ -26,20 +26,19 @@ use crate::discover::{Found, discover};
 use crate::settings::CommandSettings;
 use crate::tool::{Tool, tools};
 
-/// How long a call runs before anybody is told how it goes.
+/// Time before the first progress notice of a call.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// The pause between two notices about one call.
+/// Minimum interval between two notices of one call.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// How many calls run at a time; the others wait for their turn.
+/// Number of concurrent calls; further ones wait.
 const AT_ONCE: usize = 16;
 
-/// Lines of stderr that are kept.
+/// Number of stderr lines that are kept.
 const KEPT: usize = 200;
 
-/// Variables that keep a program from waiting for a person; what the configuration sets goes
-/// before them.
+/// Variables that prevent a program from waiting for a person; the configuration takes precedence.
 const UNATTENDED: &[(&str, &str)] = &[
     ("EDITOR", "false"),
     ("GIT_EDITOR", "false"),
@@ -54,15 +53,15 @@ const UNATTENDED: &[(&str, &str)] = &[
 /// A command-line program as a server.
 pub struct CommandServer {
     settings: Arc<CommandSettings>,
-    /// What is run for calls.
+    /// The program for calls.
     program: Program,
     known: Attempt<Known>,
     stderr: Mutex<VecDeque<String>>,
-    /// The places for calls that run.
+    /// Limits the concurrent calls.
     places: Semaphore,
 }
 
-/// What is known of the program.
+/// The result of the discovery.
 struct Known {
     tools: Vec<Tool>,
     offer: Offer,
@@ -71,7 +70,7 @@ struct Known {
 // === impl CommandServer ===
 
 impl CommandServer {
-    /// A server whose program has not been asked anything yet.
+    /// Creates a server whose program has not been run yet.
     pub fn new(settings: CommandSettings) -> Self {
         let mut program = settings.program.clone();
         for (name, value) in UNATTENDED {
@@ -121,7 +120,7 @@ impl CommandServer {
         self.judge(ticket, &output)
     }
 
-    /// Runs the program, and tells how it goes when it takes long.
+    /// Runs the program, and sends progress notices if it takes long.
     async fn run_once(
         &self,
         ticket: &Ticket,
@@ -146,7 +145,7 @@ impl CommandServer {
             biased;
             () = self.known.closed() => Err(match ticket.effect() {
                 Effect::Read => unreachable(closed),
-                // It was running; how far it came nobody knows.
+                // It was running; its progress is unknown.
                 Effect::Write | Effect::Unknown => CallError::OutcomeUnknown { server, reason: closed },
             }),
             output = self.program.run(line, limits, &mut heard) => {
@@ -155,7 +154,7 @@ impl CommandServer {
         }
     }
 
-    /// What a run means to whoever called.
+    /// Converts the end of a run to an answer or an error.
     fn judge(&self, ticket: &Ticket, output: &Output) -> Result<Answer, CallError> {
         let server = self.settings.name.clone();
         let reads = ticket.effect() == Effect::Read;
@@ -171,7 +170,7 @@ impl CommandServer {
         }
     }
 
-    /// Keeps the last lines of stderr for whoever looks into what went wrong.
+    /// Keeps the last lines of stderr for diagnosis.
     fn keep(&self, output: &Output) {
         let text = String::from_utf8_lossy(&output.stderr.bytes);
         let lines: Vec<&str> = text.lines().rev().take(KEPT).collect();
@@ -257,14 +256,14 @@ impl Connection for CommandServer {
     }
 }
 
-/// Why the program cannot be started, and what to do about it.
+/// The reason why the program cannot be started, with a hint.
 fn hinted(settings: &CommandSettings, error: &SpawnError) -> String {
     format!("{error}; {}", error.hint(&settings.name))
 }
 
-/// Finds out what there is to call.
+/// Discovers the tools.
 async fn know(settings: Arc<CommandSettings>) -> Result<Arc<Known>, AttemptError> {
-    // The program must be there, whoever describes its tools.
+    // The program must exist, even if the configuration describes its tools.
     settings.program.find().map_err(|error| hinted(&settings, &error))?;
     let found = if settings.presets.is_empty() {
         let wait = settings.startup_timeout;
@@ -303,7 +302,7 @@ fn nothing(settings: &CommandSettings, found: &Found) -> String {
     missing(settings, found).unwrap_or_else(|| format!("`{}` offers nothing", settings.binary()))
 }
 
-/// What `cli_only` names in vain.
+/// Subcommands in `cli_only` that do not exist.
 fn missing(settings: &CommandSettings, found: &Found) -> Option<String> {
     if found.unknown.is_empty() {
         return None;
@@ -313,7 +312,7 @@ fn missing(settings: &CommandSettings, found: &Found) -> Option<String> {
     Some(format!("`cli_only` names {names}, which `{binary}` does not have"))
 }
 
-/// What is kept of an earlier time, else what is found now, which is kept.
+/// Loads the cached commands, or discovers and caches them.
 async fn recall(settings: &Arc<CommandSettings>) -> Result<Found, SpawnError> {
     let at = Arc::clone(settings);
     let looked = tokio::task::spawn_blocking(move || {
@@ -340,7 +339,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells how a long call goes.
+/// Sends progress notices of a long call.
 struct Progress<'a> {
     server: &'a ServerName,
     operator: &'a Arc<dyn Operator>,

@@ -1,4 +1,4 @@
-//! What the configuration says of one command-line program, ready to be used.
+//! The settings of one command-line program.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use capstan_model::ServerName;
 use capstan_process::once::Program;
 use serde_json::Value;
 
-/// The help flag that is tried when the configuration names none.
+/// The default help flag.
 pub const DEFAULT_HELP: &str = "--help";
 
 /// A command-line program and how to use it.
@@ -15,25 +15,25 @@ pub const DEFAULT_HELP: &str = "--help";
 pub struct CommandSettings {
     /// The server's name.
     pub name: ServerName,
-    /// The program, and what is around it.
+    /// The program and its environment.
     pub program: Program,
-    /// Arguments that come first in every run.
+    /// The first arguments of every run.
     pub args: Vec<String>,
     /// The argument that makes it print its help.
     pub help: String,
     /// How many levels of help are read; the first is that of the program itself.
     pub depth: u32,
-    /// The only subcommands that may be used, each as its words; `None` means all.
+    /// The only subcommands that may be used, each as its words; `None` for all.
     pub only: Option<Vec<String>>,
-    /// Tools that are given instead of found.
+    /// Configured tools, in place of discovered ones.
     pub presets: Vec<Preset>,
-    /// How long finding out may take.
+    /// Timeout of the discovery.
     pub startup_timeout: Duration,
-    /// How long a call may take.
+    /// Timeout of a call.
     pub timeout: Duration,
-    /// How many bytes of a call's output are kept.
+    /// Maximum number of bytes of a call's output that are kept.
     pub output: usize,
-    /// Where to keep what was found; `None` keeps nothing.
+    /// The cache directory; `None` disables the cache.
     pub cache: Option<PathBuf>,
 }
 
@@ -42,11 +42,11 @@ pub struct CommandSettings {
 pub struct Preset {
     /// Its name.
     pub name: String,
-    /// What is run, after the arguments that come first.
+    /// The arguments, after the fixed ones.
     pub args: Vec<String>,
-    /// What it does.
+    /// Its description.
     pub description: Option<String>,
-    /// What it takes: a JSON schema of an object. Its properties become flags.
+    /// Its input: a JSON schema of an object. The properties become flags.
     pub input_schema: Option<Value>,
 }
 

@@ -1,4 +1,4 @@
-//! Makes a tool of a command: a name, a strict schema, and the way to a command line.
+//! Makes a tool of a command: a name, a strict schema, and the mapping to a command line.
 
 use capstan_wire::Json;
 use serde_json::{Map, Value as JsonValue, json};
@@ -12,47 +12,47 @@ use crate::preset::preset;
 use crate::reading::may_read;
 use crate::settings::CommandSettings;
 
-/// The most flags of one tool.
+/// Maximum number of flags of one tool.
 const MAX_FLAGS: usize = 300;
 
-/// The longest description of one argument, in bytes.
+/// Maximum length of an argument's description, in bytes.
 const MAX_DESCRIPTION: usize = 200;
 
-/// Programs that take `--flag=value` although their help writes it otherwise.
+/// Programs that accept `--flag=value` although their help writes it differently.
 const TAKES_EQUALS: &[&str] = &["git", "npm"];
 
-/// Programs that read arguments from a file for `@FILE`, whether or not their help says so.
+/// Programs that read arguments from a file for `@FILE`, even if their help does not say so.
 const RESPONSE_FILES: &[&str] = &[
     "ar", "as", "c++", "cc", "clang", "clang++", "g++", "gcc", "jar", "java", "javac", "javadoc",
     "ld", "nm", "objcopy", "objdump", "ranlib", "rustc", "strip",
 ];
 
-/// What holds `args` where nothing is known of the positionals.
+/// The property for arguments if the positionals are unknown.
 const REST: &str = "args";
 
-/// Something that a program can be asked to do.
+/// A tool of a program.
 #[derive(Clone, Debug)]
 pub struct Tool {
     /// Its name.
     pub name: String,
-    /// Its definition, as the protocol spells it.
+    /// Its definition, in the protocol's format.
     pub definition: Json,
     pub(crate) argv: Argv,
 }
 
-/// The tools of a program: those of the configuration, else what was found.
+/// The tools of a program: those of the configuration, else the discovered ones.
 ///
 /// # Errors
-/// When a preset goes round the list of subcommands that may be used.
+/// If a preset uses a subcommand that is not allowed.
 pub fn tools(settings: &CommandSettings, found: &Found) -> Result<Vec<Tool>, String> {
     if !settings.presets.is_empty() {
         return settings.presets.iter().map(|entry| preset(settings, entry)).collect();
     }
-    // Looked at once more: what was found may come from a file.
+    // Checked again, because the commands may come from a cache file.
     let allowed = Allowed::new(settings.only.as_deref());
     let mut tools: Vec<Tool> = Vec::new();
     for command in found.commands.iter().filter(|command| allowed.runs(&command.path)) {
-        // A word that begins with a dash is a flag wherever it comes from.
+        // A word that begins with a dash is a flag, whatever its origin.
         if command.path.iter().any(|word| word.starts_with('-')) {
             continue;
         }
@@ -70,7 +70,7 @@ pub fn tools(settings: &CommandSettings, found: &Found) -> Result<Vec<Tool>, Str
 // === impl Tool ===
 
 impl Tool {
-    /// The command line of a call, or what is wrong with its arguments.
+    /// The command line of a call; an error says what is wrong with its arguments.
     pub fn command_line(&self, arguments: &Map<String, JsonValue>) -> Result<Vec<String>, String> {
         self.argv.build(arguments)
     }
@@ -83,7 +83,7 @@ fn name_of(binary: &str, path: &[String]) -> String {
     joined.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// The name, or that name with a number behind it where it is taken.
+/// The name, with a number appended if it is taken.
 fn free(name: &str, taken: &dyn Fn(&str) -> bool) -> String {
     let numbered = (2..).map(|number: u32| format!("{name}_{number}"));
     let mut names = std::iter::once(name.to_owned()).chain(numbered);
@@ -134,24 +134,24 @@ fn made(settings: &CommandSettings, command: &Command, name: String) -> Tool {
     Tool { name, definition, argv }
 }
 
-/// What a definition says of the effect.
+/// The effect that a definition declares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hint {
     None,
     Writes,
 }
 
-/// A definition as the protocol spells it.
+/// Composes a definition in the protocol's format.
 pub(crate) fn define(name: &str, description: &str, input: &JsonValue, hint: Hint) -> Json {
     let mut whole = json!({ "name": name, "description": description, "inputSchema": input });
     if hint == Hint::Writes {
         add(&mut whole, "annotations", json!({ "readOnlyHint": false }));
     }
-    // Writing what was just put together cannot fail; were it ever to, an empty object harms nobody.
+    // This serialization cannot fail; an empty object would be harmless.
     Json::from_value(&whole).unwrap_or_else(|_| Json::empty_object())
 }
 
-/// Whether values of this positional may begin with a dash.
+/// Tells if values of this positional may begin with a dash.
 fn behind(help: &Program, index: usize) -> Dash {
     match help.separator {
         Some(separator) if index >= separator => Dash::Fine,
@@ -165,14 +165,14 @@ enum Dash {
     Refused,
 }
 
-/// Whether a program takes `--flag=value` wherever its help writes `--flag value`.
+/// Tells if a program accepts `--flag=value` where its help writes `--flag value`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Equals {
     Taken,
     AsWritten,
 }
 
-/// A schema that is being put together.
+/// A schema under construction.
 #[derive(Default)]
 struct Schema {
     properties: Map<String, JsonValue>,
@@ -189,11 +189,11 @@ impl Schema {
         let joined = match &flag.value {
             Value::None => false,
             Value::Required(kind) => kind.joined || (long && equals == Equals::Taken),
-            // A value that may be left out can only stand behind `=`.
+            // An optional value can only follow `=`.
             Value::Optional(kind) => kind.joined || long,
         };
         let value = match &flag.value {
-            // Nothing can be put behind a short flag that may stand alone.
+            // A short flag with an optional value can only be used without it.
             Value::Optional(_) if !joined => Value::None,
             Value::None | Value::Required(_) | Value::Optional(_) => flag.value.clone(),
         };
@@ -238,7 +238,7 @@ impl Schema {
         self.slots.push(Slot { key, required: positional.required, place });
     }
 
-    /// A list of whatever the program takes, where its help does not say what that is.
+    /// Adds a list of arguments, if the help does not describe them.
     fn rest(&mut self, dash: Dash) {
         let summary = "What follows the subcommand; its help could not be understood.".to_owned();
         let rest = Positional { name: REST.to_owned(), required: false, repeated: true, summary };

@@ -1,4 +1,4 @@
-//! A shell's end: finds the gateways that run, and talks to one at a time.
+//! The shell's side: finds running gateways, and talks to one at a time.
 
 use std::fs;
 use std::io;
@@ -29,7 +29,7 @@ pub struct Gateway {
     path: PathBuf,
 }
 
-/// The gateways whose sockets are in these folders. Some may be gone.
+/// The gateways whose sockets are in these folders. Some may have ended.
 pub fn find(folders: &[PathBuf]) -> Vec<Gateway> {
     let sockets = folders.iter().flat_map(|folder| folder::sockets(folder));
     sockets.map(|path| Gateway { path }).collect()
@@ -38,17 +38,17 @@ pub fn find(folders: &[PathBuf]) -> Vec<Gateway> {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Where its socket is.
+    /// The path of its socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its open questions, and the number of that list.
+    /// Its open questions, and the revision of that list.
     pub async fn questions(&self) -> Result<(u64, Vec<OpenQuestion>), ControlError> {
         self.listed(LIST, &Json::empty_object(), PATIENCE).await
     }
 
-    /// Its open questions, once that is another list than the one of this number, or after a while.
+    /// Waits for a list of open questions with another revision, up to a timeout.
     pub async fn questions_after(
         &self,
         revision: u64,
@@ -66,7 +66,7 @@ impl Gateway {
         question.read().ok_or_else(|| self.silent())
     }
 
-    /// Answers one of its questions: what became of it, and where a rule was written.
+    /// Answers one of its questions; returns the outcome, and the file of a new rule.
     pub async fn answer(
         &self,
         id: &str,
@@ -78,18 +78,19 @@ impl Gateway {
         Ok((answered, outcome.saved))
     }
 
-    /// The number of its process.
+    /// The id of its process.
     pub fn process(&self) -> Option<u32> {
         folder::process(&self.path)
     }
 
-    /// Which configuration is in force there.
+    /// The digest of its current configuration.
     pub async fn digest(&self) -> Result<String, ControlError> {
         let about: About = self.ask(ABOUT, &Json::empty_object(), PATIENCE).await?;
         Ok(about.digest)
     }
 
-    /// Runs an operation there, however long it takes; `hears` handles its events and questions.
+    /// Runs an operation there, without a timeout; `hears` handles its events and questions.
+    ///
     /// Dropping the future ends the operation.
     pub async fn run(&self, request: &Json, hears: Hears<'_>) -> Result<Json, ControlError> {
         let failed = |cause: io::Error| ControlError::Io { path: self.path.clone(), cause };
@@ -97,7 +98,7 @@ impl Gateway {
         let mut reading = BufReader::new(reading);
         let line = compose::request(1, RUN, Some(request));
         if let Err(cause) = send(&mut writing, line).await {
-            // A gateway without room answers without reading the request.
+            // A full gateway answers without reading the request.
             let said = timeout(PATIENCE, read_line(&mut reading, MAX_LINE)).await;
             let said = said.ok().and_then(Result::ok).flatten();
             return Err(said.and_then(|line| not_here(&line)).unwrap_or_else(|| failed(cause)));
@@ -157,11 +158,11 @@ impl Gateway {
         }
     }
 
-    /// A connection, to nobody but ourselves.
+    /// Connects to the gateway, if it runs as the same user.
     async fn connect(&self) -> Result<UnixStream, ControlError> {
         let failed = |cause: io::Error| {
             if cause.kind() == io::ErrorKind::ConnectionRefused {
-                // Its process is gone without having cleared up.
+                // Its process has ended without removing the socket.
                 drop(fs::remove_file(&self.path));
             }
             ControlError::Io { path: self.path.clone(), cause }
@@ -196,7 +197,7 @@ impl Gateway {
     }
 }
 
-/// What a gateway says that has no room.
+/// Parses the reply of a full gateway.
 fn not_here(line: &[u8]) -> Option<ControlError> {
     match Message::parse(&Bytes::copy_from_slice(line)) {
         Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == NOT_HERE => {
@@ -207,6 +208,6 @@ fn not_here(line: &[u8]) -> Option<ControlError> {
 }
 
 fn written(value: &impl serde::Serialize) -> Json {
-    // Plain texts and numbers can always be written.
+    // Plain texts and numbers always serialize.
     Json::from_value(value).unwrap_or_else(|_| Json::empty_object())
 }

@@ -1,5 +1,7 @@
-//! An operation that runs in the gateway: its events go to the shell as they come, and answers to its
-//! questions come back. A shell that disconnects ends it.
+//! An operation that runs in the gateway.
+//!
+//! Its events and questions go to the shell as they come, and answers come back. A shell that
+//! disconnects ends it.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,10 +19,10 @@ use crate::MAX_LINE;
 use crate::message::{ASK, EVENT};
 use crate::server::{ControlEndpoint, NotHere};
 
-/// How long a shell may take to read a message: people read page by page.
+/// Timeout for a shell to read a message: people read page by page.
 const MAX_PAUSE: Duration = Duration::from_mins(10);
 
-/// Events and questions that may wait for the shell.
+/// Capacity of the queue of events and questions to the shell.
 const MAX_WAITING: usize = 1024;
 
 /// A message of a running operation to the shell.
@@ -44,7 +46,7 @@ pub enum Heard {
     Ask(Json),
 }
 
-/// The gateway's end of one conversation.
+/// The gateway's side of one conversation.
 pub(crate) struct Shell<'a> {
     pub(crate) reading: &'a mut BufReader<OwnedReadHalf>,
     pub(crate) writing: &'a mut OwnedWriteHalf,
@@ -103,7 +105,7 @@ impl Shell<'_> {
     }
 }
 
-/// Reads to the end of a line that has begun.
+/// Reads the rest of a line. Cancel-safe.
 async fn read_more(reading: &mut BufReader<OwnedReadHalf>, line: &mut Vec<u8>) -> io::Result<()> {
     let most = MAX_LINE.saturating_sub(line.len());
     let most = u64::try_from(most).unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! Where the sockets of running gateways are.
+//! The sockets of running gateways.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -8,10 +8,10 @@ use rustix::process::geteuid;
 
 use crate::ControlError;
 
-/// Most sockets that are looked at.
+/// Maximum number of sockets that are examined.
 const MAX_SOCKETS: usize = 64;
 
-/// The name of the socket of a process.
+/// The path of a process's socket.
 pub(crate) fn socket(folder: &Path, process: u32) -> PathBuf {
     folder.join(format!("gateway-{process}.sock"))
 }
@@ -22,7 +22,9 @@ pub(crate) fn process(path: &Path) -> Option<u32> {
     name.strip_prefix("gateway-")?.strip_suffix(".sock")?.parse().ok()
 }
 
-/// Makes the folder for nobody but us. One that is there must be ours, and is closed to others.
+/// Creates the folder, for its owner only.
+///
+/// An existing one must belong to us, and is closed to others.
 pub(crate) fn prepare(folder: &Path) -> Result<(), ControlError> {
     let failed = |cause| ControlError::Io { path: folder.to_owned(), cause };
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
@@ -34,7 +36,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), ControlError> {
     Ok(())
 }
 
-/// Refuses a folder that others could have put something into.
+/// Refuses a folder that others could have written to.
 fn check(folder: &Path) -> Result<(), ControlError> {
     let failed = |cause| ControlError::Io { path: folder.to_owned(), cause };
     let found = fs::symlink_metadata(folder).map_err(failed)?;
@@ -44,7 +46,7 @@ fn check(folder: &Path) -> Result<(), ControlError> {
     Ok(())
 }
 
-/// The sockets in a folder; none where there is no folder, or one that is not ours alone.
+/// The sockets in a folder; none if it is missing, or others can write to it.
 pub(crate) fn sockets(folder: &Path) -> Vec<PathBuf> {
     let ours = check(folder).is_ok();
     let open = fs::symlink_metadata(folder).is_ok_and(|found| found.mode() & 0o022 != 0);

@@ -1,11 +1,11 @@
-//! The socket by which the operator reaches a running gateway.
+//! The socket through which the operator reaches a running gateway.
 //!
-//! Read in this order: `folder` says where sockets are and who may reach them, `message` what is
-//! said over one, [`Control`] is a gateway's end and [`Gateway`] a shell's; `conversation` is
-//! one operation that runs in the gateway.
+//! Read in this order: `folder` has the paths of sockets and their permissions, `message` the
+//! protocol, [`Control`] is a gateway's side and [`Gateway`] a shell's; `conversation` is one
+//! operation that runs in the gateway.
 //!
-//! **Invariant:** both ends belong to the same user, and both check it: the folder and the socket are
-//! closed to others, and the kernel is asked who is on the other side.
+//! **Invariant:** both sides belong to the same user, and both check it: the folder and the socket
+//! are closed to others, and the kernel reports the user of the other side.
 
 mod folder;
 mod message;
@@ -21,48 +21,49 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long one line of a conversation may be, in bytes.
+/// Maximum length of a line, in bytes.
 const MAX_LINE: usize = 1024 * 1024;
 
-/// How long a line may be that carries an operation or its result: an answer of a server, and the
-/// escapes in it.
+/// Maximum length of a line with an operation or its result, in bytes.
+///
+/// The result may be the answer of a server, with escapes.
 const MAX_LONG_LINE: usize = 128 * 1024 * 1024;
 
-/// How long the other side may take for a line.
+/// Timeout for a line.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Why the socket cannot be used.
+/// The reason why the socket cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// The folder or the socket cannot be had.
+    /// The folder or the socket is not accessible.
     #[error("cannot use {}", path.display())]
     Io {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// The folder is not ours alone.
+    /// The folder belongs to another user, or is not a folder.
     #[error("{} belongs to somebody else or is no folder", path.display())]
     Foreign {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// A gateway does not answer, or not in our language.
+    /// A gateway does not answer, or not in this protocol.
     #[error("the gateway at {} does not answer", path.display())]
     Silent {
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
-    /// No question of that name lies open.
+    /// There is no open question with this id.
     #[error("there is no open question of that name")]
     Unknown,
     /// The gateway does not run the operation; nothing was done.
     #[error("the gateway does not run it: {0}")]
     NotHere(String),
-    /// The gateway refuses.
+    /// The gateway refuses the request.
     #[error("{0}")]
     Refused(String),
 }

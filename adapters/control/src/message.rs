@@ -1,4 +1,4 @@
-//! What is said over a socket: JSON-RPC, a message a line.
+//! The protocol of the socket: JSON-RPC, one message per line.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use capstan_model::{Effect, Kind};
 use capstan_wire::Json;
 use serde::{Deserialize, Serialize};
 
-/// Lists the open questions; with a `revision`, once the list is another or after `wait` milliseconds.
+/// Lists the open questions.
 pub(crate) const LIST: &str = "approvals/list";
 
-/// The same, and waits for a change.
+/// Lists the open questions once their revision is another, or after a timeout.
 pub(crate) const WATCH: &str = "approvals/watch";
 
 /// Shows one question with all of its arguments.
@@ -27,28 +27,29 @@ pub(crate) const ABOUT: &str = "gateway/about";
 /// Runs an operation of the API for a shell.
 pub(crate) const RUN: &str = "api/run";
 
-/// Tells the shell an event of the operation.
+/// Sends an event of the operation to the shell.
 pub(crate) const EVENT: &str = "api/event";
 
 /// Asks the shell a question of the operation.
 pub(crate) const ASK: &str = "api/ask";
 
-/// The error of an operation that does not run here: it is meant for another configuration or version,
-/// or too many run already. Nothing was done.
+/// The error of an operation that does not run here; nothing was done.
+///
+/// It is meant for another configuration or version, or too many are running.
 pub(crate) const NOT_HERE: i64 = -32002;
 
-/// The error of an answer to a question that does not lie open.
+/// The error of an answer to a question that is not open.
 pub(crate) const UNKNOWN_QUESTION: i64 = -32001;
 
-/// The error of an answer that is not taken.
+/// The error of an answer that is not accepted.
 pub(crate) const NOT_TAKEN: i64 = -32000;
 
 /// The params of [`WATCH`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Watch {
-    /// The list that is known.
+    /// The known revision.
     pub(crate) revision: u64,
-    /// How long to wait for another, in milliseconds.
+    /// Maximum wait for another one, in milliseconds.
     pub(crate) wait: u64,
 }
 
@@ -79,13 +80,13 @@ pub(crate) struct Question {
     client: Option<String>,
     kind: String,
     item: String,
-    // An older gateway does not send what has a default.
+    // An older gateway does not send the members with a default.
     #[serde(default)]
     server: String,
     #[serde(default)]
     name: String,
     arguments: String,
-    /// All of the arguments, as the text of their JSON.
+    /// The complete arguments, as JSON text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     raw: Option<String>,
     #[serde(default)]
@@ -119,7 +120,7 @@ pub(crate) struct Said {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     outcome: String,
-    /// Where a rule was written.
+    /// The file that a rule was written to.
     pub(crate) saved: Option<String>,
 }
 
@@ -151,7 +152,7 @@ impl From<OpenQuestion> for Question {
 }
 
 impl Question {
-    /// The question; `None` where it has words that we do not know.
+    /// Converts the question; `None` if it has unknown values.
     pub(crate) fn read(self) -> Option<OpenQuestion> {
         let kinds = [Kind::Tool, Kind::Resource, Kind::Prompt];
         let effects = [Effect::Read, Effect::Write, Effect::Unknown];
@@ -203,7 +204,7 @@ impl Said {
         Self { id: id.to_owned(), answer: word.to_owned(), width, span }
     }
 
-    /// The answer; `None` where it has words that we do not know, which must not become a yes.
+    /// Converts the answer; `None` if it has unknown values, which must not become a yes.
     pub(crate) fn read(&self) -> Option<Answer> {
         match (self.answer.as_str(), &self.width, &self.span) {
             ("no", None, None) => Some(Answer::No),

@@ -1,4 +1,4 @@
-//! A gateway's end: takes shells of the same user, and nobody else.
+//! The gateway's side: accepts shells of the same user only.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -29,13 +29,13 @@ use crate::message::{
 };
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
-/// Shells that are talked to at the same time; one more is sent away.
+/// Maximum number of concurrent shells; further ones are refused.
 const MAX_SHELLS: usize = 64;
 
-/// The longest that a shell may wait for a change.
+/// Maximum wait of a shell for a change.
 const MAX_WAIT: Duration = Duration::from_secs(30);
 
-/// A running gateway, as shells reach it.
+/// A running gateway, as reached by shells.
 pub trait ControlEndpoint: Send + Sync + 'static {
     /// The pending approvals.
     fn approvals(&self) -> Arc<Approvals>;
@@ -43,8 +43,9 @@ pub trait ControlEndpoint: Send + Sync + 'static {
     /// The digest of the configuration in force.
     fn digest(&self) -> String;
 
-    /// Runs an operation; its events and questions go to the shell through `messages`. Dropping the
-    /// future ends the operation.
+    /// Runs an operation; its events and questions go to the shell through `messages`.
+    ///
+    /// Dropping the future ends the operation.
     fn run(
         &self,
         request: Json,
@@ -56,16 +57,16 @@ pub trait ControlEndpoint: Send + Sync + 'static {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotHere(pub String);
 
-/// A socket that shells can reach. It is gone when this is dropped.
+/// A socket for shells. It is removed on drop.
 #[derive(Debug)]
 pub struct Control {
     listener: UnixListener,
     path: PathBuf,
-    /// Who may come in.
+    /// The user id that is accepted.
     user: u32,
 }
 
-/// Why a request has no result.
+/// The error of a request.
 struct Fault {
     code: i64,
     message: String,
@@ -74,7 +75,7 @@ struct Fault {
 // === impl Control ===
 
 impl Control {
-    /// Opens the socket of this process. What dead processes left behind is cleared away.
+    /// Opens the socket of this process, and removes the sockets of ended processes.
     ///
     /// Must be called within a tokio runtime.
     pub fn open(folder: &Path) -> Result<Self, ControlError> {
@@ -83,16 +84,16 @@ impl Control {
         let process = u32::try_from(getpid().as_raw_nonzero().get()).unwrap_or_default();
         let path = folder::socket(folder, process);
         let failed = |cause| ControlError::Io { path: path.clone(), cause };
-        // Only a dead process can have left one of our name.
+        // Only an ended process can have left a socket with our process id.
         drop(fs::remove_file(&path));
         let listener = UnixListener::bind(&path).map_err(failed)?;
         let control = Self { listener, path: path.clone(), user: geteuid().as_raw() };
-        // Until then the folder alone keeps others out, which is enough.
+        // Until then the permissions of the folder are sufficient.
         fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(failed)?;
         Ok(control)
     }
 
-    /// The same, for another user than ours: nobody gets in.
+    /// Accepts another user than ours, so that every connection is refused.
     #[cfg(test)]
     fn for_user(self, user: u32) -> Self {
         let mut control = self;
@@ -100,12 +101,12 @@ impl Control {
         control
     }
 
-    /// Where it is.
+    /// The path of the socket.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Answers shells for as long as it is polled.
+    /// Answers shells until the future is dropped.
     pub async fn serve(self, endpoint: Arc<dyn ControlEndpoint>) {
         let places = Arc::new(Semaphore::new(MAX_SHELLS));
         let mut shells = JoinSet::new();
@@ -113,7 +114,7 @@ impl Control {
             let stream = match self.listener.accept().await {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    // Usually too many open files; they become fewer again.
+                    // Usually too many open files, which is temporary.
                     warn!(%error, "the control socket takes nobody in right now");
                     sleep(Duration::from_secs(1)).await;
                     continue;
@@ -139,7 +140,7 @@ impl Control {
         }
     }
 
-    /// Whether the kernel says that it is us on the other side.
+    /// True if the kernel reports our user id for the other side.
     fn admits(&self, stream: &UnixStream) -> bool {
         stream.peer_cred().is_ok_and(|peer| peer.uid() == self.user)
     }
@@ -147,12 +148,12 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // It may have been cleared away.
+        // It may have been removed.
         drop(fs::remove_file(&self.path));
     }
 }
 
-/// Removes sockets that nobody listens at.
+/// Removes sockets without a listener.
 fn clear(folder: &Path) {
     for path in folder::sockets(folder) {
         let refused = std::os::unix::net::UnixStream::connect(&path)
@@ -163,7 +164,7 @@ fn clear(folder: &Path) {
     }
 }
 
-/// One conversation: a line in, a line out.
+/// Handles one connection: one reply line per request line.
 async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<()> {
     let (reading, mut writing) = stream.into_split();
     let mut reading = BufReader::new(reading);
@@ -183,7 +184,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
             Ok(Message::Request { id, method, params }) => {
                 reply(&id, answer(endpoint, &method, params.as_ref()).await)
             }
-            // Nothing else has an answer.
+            // Only requests get a reply.
             Ok(Message::Notification { .. } | Message::Reply { .. }) | Err(_) => return Ok(()),
         };
         reply.push(b'\n');
@@ -191,15 +192,15 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
     }
 }
 
-/// Says that there is no room, as far as the shell listens.
+/// Sends an error reply that there is no room, if the socket accepts it at once.
 fn send_away(stream: &UnixStream) {
     let mut line = compose::error_reply(&RequestId::Number(1), NOT_HERE, "too many shells");
     line.push(b'\n');
-    // What fits is sent at once, and this does.
+    // The line is short enough to be sent at once.
     drop(stream.try_write(&line));
 }
 
-/// A whole line of at most so many bytes, without its end; `None` when there are no more.
+/// Reads a line of at most `most` bytes, without its newline; `None` at the end.
 pub(crate) async fn read_line(
     reading: &mut (impl AsyncBufReadExt + Unpin),
     most: usize,
@@ -233,7 +234,7 @@ async fn answer(
         WATCH => {
             let Watch { revision, wait } = read(params)?;
             let wait = Duration::from_millis(wait).min(MAX_WAIT);
-            // That nothing changes is an answer as well.
+            // After the timeout, the unchanged list is the answer.
             drop(timeout(wait, approvals.changed(revision)).await);
             listed(approvals).await
         }
@@ -295,7 +296,7 @@ mod tests {
     use super::*;
     use crate::find;
 
-    /// A gateway in which nothing can be done.
+    /// A gateway without any function.
     struct Nothing;
 
     impl ControlEndpoint for Nothing {

@@ -1,7 +1,7 @@
-//! Which project files the operator has agreed to, and what they said then.
+//! The project files that the operator has approved, with their approved texts.
 //!
-//! **Invariant:** a store that cannot be understood is an error, never an empty store; what it
-//! held is kept under another name.
+//! **Invariant:** an unreadable store is an error, never an empty store; a copy of it is kept under
+//! another name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,45 +17,45 @@ use crate::read::{read_bounded, read_bytes};
 /// The name of the store in the state folder.
 const STORE: &str = "approvals.json";
 
-/// The most the store may have, in bytes: it holds the text of every approved file.
+/// Maximum size of the store, in bytes: it holds the text of every approved file.
 const MAX_STORE: u64 = 16 * 1024 * 1024;
 
-/// The project files the operator has agreed to, kept in the state folder.
+/// The approved project files, kept in the state folder.
 ///
-/// Every question reads the file anew, so that several processes agree.
+/// Every query reads the file anew, so that several processes agree.
 #[derive(Clone, Debug)]
 pub struct Approvals {
     store: PathBuf,
 }
 
-/// What the operator has said about a file.
+/// The operator's decision on a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Yes to exactly this text.
+    /// This exact text is approved.
     Approved,
-    /// Yes to another text.
+    /// Another text is approved.
     Changed {
-        /// The text that was agreed to.
+        /// The approved text.
         approved_text: String,
     },
-    /// Nothing.
+    /// No decision.
     Unknown,
 }
 
-/// A file the operator has agreed to.
+/// An approved file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
     /// The file.
     pub path: PathBuf,
     /// SHA-256 of the text, in hex.
     pub hash: String,
-    /// The text that was agreed to.
+    /// The approved text.
     pub text: String,
-    /// When.
+    /// The time of the approval.
     pub time: Timestamp,
 }
 
-/// A store that could not be used.
+/// An error of the store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApprovalsError {
@@ -69,10 +69,10 @@ pub enum ApprovalsError {
         store: PathBuf,
         /// The copy.
         kept: PathBuf,
-        /// What is wrong with it.
+        /// The kind of damage.
         problem: String,
     },
-    /// A file can be approved only by its full path, in UTF-8.
+    /// A file can be approved only by its absolute path, in UTF-8.
     #[error("`{}` is not an absolute path in UTF-8", path.display())]
     BadPath {
         /// The path as given.
@@ -92,7 +92,7 @@ struct Record {
 /// The store: files by their absolute path.
 type Records = BTreeMap<String, Record>;
 
-/// Why a text is not a store.
+/// The reason why a text is not a valid store.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct NotAStore(String);
@@ -100,14 +100,14 @@ struct NotAStore(String);
 // === impl Approvals ===
 
 impl Approvals {
-    /// The approvals in the state folder `dir`; none yet when it holds no store.
+    /// Opens the approvals in the state folder `dir`; empty if there is no store.
     pub fn open(dir: &Path) -> Result<Self, ApprovalsError> {
         let approvals = Self { store: dir.join(STORE) };
         approvals.load()?;
         Ok(approvals)
     }
 
-    /// What the operator has said about the file at `path`, which now holds `text`.
+    /// The operator's decision on the file at `path`, which now contains `text`.
     pub fn status(&self, path: &Path, text: &str) -> Result<Approval, ApprovalsError> {
         let Some(record) = self.load()?.remove(key(path)?) else { return Ok(Approval::Unknown) };
         if record.text == text {
@@ -116,14 +116,14 @@ impl Approvals {
         Ok(Approval::Changed { approved_text: record.text })
     }
 
-    /// Remembers that the operator agrees to the file at `path` as long as it holds `text`.
+    /// Approves the file at `path` as long as it contains `text`.
     pub fn approve(&self, path: &Path, text: &str, time: Timestamp) -> Result<(), ApprovalsError> {
         let key = key(path)?.to_owned();
         let record = Record { hash: hash(text.as_bytes()), text: text.to_owned(), time };
         self.change(|records| drop(records.insert(key, record)))
     }
 
-    /// Forgets about the file at `path`; says whether there was something to forget.
+    /// Revokes the approval of the file at `path`; returns true if there was one.
     pub fn revoke(&self, path: &Path) -> Result<bool, ApprovalsError> {
         let key = key(path)?;
         let mut found = false;
@@ -164,7 +164,7 @@ impl Approvals {
         }
     }
 
-    /// Bytes that are not text are damage like any other.
+    /// Text that is not UTF-8 counts as damage.
     fn broken(&self, error: FileError) -> ApprovalsError {
         if matches!(error, FileError::NotUtf8 { .. }) {
             return self.corrupt(&NotAStore(error.to_string()));
@@ -172,8 +172,9 @@ impl Approvals {
         ApprovalsError::File(error)
     }
 
-    /// Keeps a copy, named after its content: looking twice makes one copy, and a second damage
-    /// does not overwrite what is left of the first.
+    /// Keeps a copy of a damaged store, named after its content.
+    ///
+    /// A second read makes no second copy, and a second damage does not overwrite the first copy.
     fn corrupt(&self, problem: &NotAStore) -> ApprovalsError {
         let bytes = match read_bytes(&self.store, MAX_STORE) {
             Ok(bytes) => bytes.unwrap_or_default(),
@@ -193,7 +194,7 @@ impl Approvals {
 // === impl ApprovalsError ===
 
 impl ApprovalsError {
-    /// What the reader can do about it.
+    /// A hint how to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::File(error) => error.hint(),
@@ -211,7 +212,7 @@ fn key(path: &Path) -> Result<&str, ApprovalsError> {
     text.ok_or_else(|| ApprovalsError::BadPath { path: path.to_owned() })
 }
 
-/// Reads a store; only a file that is not there is an empty one.
+/// Parses a store; only a missing file is an empty store.
 fn parse(text: Option<&str>) -> Result<Records, NotAStore> {
     let Some(text) = text else { return Ok(Records::new()) };
     let records: Records =

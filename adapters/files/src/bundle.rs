@@ -1,11 +1,11 @@
-//! Unpacking bundles: archives that a stranger may have made.
+//! Unpacks bundles: archives from untrusted sources.
 //!
-//! A bundle is unpacked once, into a folder named after the hash of its bytes. The folder gets
-//! that name by a rename when everything is in it, so that whoever looks sees all of it or
-//! nothing, and two processes that unpack at the same time end up with one folder.
+//! A bundle is unpacked once, into a folder named after the hash of its bytes. The folder gets that
+//! name by a rename when it is complete, so that other processes see all of it or nothing, and two
+//! processes that unpack at the same time end up with one folder.
 //!
-//! **Invariant:** nothing is written outside that folder, no link is made, and what is written is
-//! counted as it is written: what an archive says of its own sizes is not believed.
+//! **Invariant:** nothing is written outside that folder, no link is created, and written bytes are
+//! counted: the sizes that an archive declares are not trusted.
 
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -22,62 +22,62 @@ use zip::read::ZipFile;
 /// The file that makes an archive a bundle.
 pub const MANIFEST: &str = "manifest.json";
 
-/// How much a bundle may be.
+/// Limits on the size of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BundleLimits {
-    /// The most bytes of the archive.
+    /// Maximum size of the archive, in bytes.
     pub archive: u64,
-    /// The most files and folders in it.
+    /// Maximum number of files and folders in it.
     pub entries: usize,
-    /// The most bytes of all files together.
+    /// Maximum size of all files together, in bytes.
     pub unpacked: u64,
-    /// How many times its own size an archive may become.
+    /// Maximum ratio of the unpacked size to the archive's size.
     pub ratio: u64,
 }
 
-/// A bundle that was not unpacked.
+/// A bundle could not be unpacked.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the bundle `{}`", path.display())]
 pub struct BundleError {
     /// The bundle.
     pub path: PathBuf,
-    /// Why not.
+    /// The reason.
     #[source]
     pub reason: BundleFault,
 }
 
-/// What is wrong with a bundle.
+/// The faults of a bundle.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BundleFault {
-    /// It cannot be read, or its content not be written.
+    /// It cannot be read, or its content cannot be written.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// It is a folder, a pipe or a device.
     #[error("it is not a regular file")]
     NotAFile,
-    /// It is no archive, or a broken one.
+    /// It is not an archive, or a damaged one.
     #[error("it is not a whole zip archive ({0})")]
     NotAnArchive(String),
     /// It has no manifest.
     #[error("it has no `manifest.json`")]
     NoManifest,
-    /// A file in it would land somewhere else.
+    /// A file in it would be written outside of the folder.
     #[error("it contains `{0}`, a path that leads out of it")]
     Escapes(String),
     /// It contains a link, a pipe or a device.
     #[error("it contains `{0}`, which is neither a file nor a folder")]
     Special(String),
-    /// Two files in it have one name.
+    /// Two files in it have the same name.
     #[error("it contains `{0}` twice")]
     Twice(String),
-    /// Something in it needs a password.
+    /// An entry is encrypted.
     #[error("it contains `{0}`, which is encrypted")]
     Encrypted(String),
     /// The archive is too large.
     #[error("it has more than {0} bytes")]
     TooLarge(u64),
-    /// There is too much in it.
+    /// It has too many entries.
     #[error("it contains more than {0} files")]
     TooMany(usize),
     /// Its content is too large.
@@ -85,35 +85,35 @@ pub enum BundleFault {
     TooMuch(u64),
 }
 
-/// How long a folder that was never finished is left alone: whoever makes it may still be at work.
+/// Age at which an unfinished folder is removed: until then, its process may still be working.
 const ABANDONED: Duration = Duration::from_hours(24);
 
-/// How the names of folders begin that are not finished.
+/// Prefix of the names of unfinished folders.
 const UNFINISHED: &str = ".unpacking-";
 
-/// The longest path in an archive, in bytes.
+/// Maximum length of a path in an archive, in bytes.
 const LONGEST_PATH: usize = 1024;
 
-/// The least that an archive may become, however small it is.
+/// Unpacked size that is always allowed, in bytes, even for a small archive.
 const ALWAYS: u64 = 16 * 1024 * 1024;
 
-/// Kinds of files in the mode of an entry.
+/// File types in the mode of an entry.
 const KIND: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const FOLDER: u32 = 0o040_000;
 
-/// The record at the end of an archive, which a comment may follow.
+/// The record at the end of an archive, which may be followed by a comment.
 const END_MARK: &[u8] = b"PK\x05\x06";
 const END_RECORD: usize = 22;
 const END_WINDOW: u64 = 64 * 1024 + 64;
 
-/// What may still be written.
+/// The number of bytes that may still be written.
 struct Left {
     bytes: u64,
     limit: u64,
 }
 
-/// Unpacks a bundle into a folder below `bundles`, unless that was done before; gives the folder.
+/// Unpacks a bundle into a folder below `bundles`, unless it exists already; returns the folder.
 pub fn unpack(path: &Path, bundles: &Path, limits: BundleLimits) -> Result<PathBuf, BundleError> {
     into_folder(path, bundles, limits)
         .map_err(|reason| BundleError { path: path.to_owned(), reason })
@@ -131,7 +131,7 @@ impl Default for BundleLimits {
 // === impl BundleError ===
 
 impl BundleError {
-    /// What the reader can do about it.
+    /// A hint how to fix it.
     pub fn hint(&self) -> Option<String> {
         match &self.reason {
             BundleFault::Io(_) => None,
@@ -156,7 +156,7 @@ impl BundleError {
 // === impl Left ===
 
 impl Left {
-    /// Copies until the end, or until nothing more may be written.
+    /// Copies to the end, or until the limit is reached.
     fn copy(&mut self, from: impl Read, to: &mut impl Write) -> Result<(), BundleFault> {
         let mut bounded = from.take(self.bytes.saturating_add(1));
         let written = io::copy(&mut bounded, to).map_err(broken)?;
@@ -196,7 +196,9 @@ fn into_folder(path: &Path, bundles: &Path, limits: BundleLimits) -> Result<Path
     Ok(folder)
 }
 
-/// Gives a complete folder its name. Who comes second finds the same content there and uses it.
+/// Renames a complete folder.
+///
+/// A process that comes second uses the existing one, which is identical.
 fn finish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), BundleFault> {
     let made = unfinished.keep();
     match fs::rename(&made, folder) {
@@ -208,7 +210,7 @@ fn finish(unfinished: tempfile::TempDir, folder: &Path) -> Result<(), BundleFaul
     }
 }
 
-/// Opens without waiting for whoever might be at the other end of a pipe.
+/// Opens without blocking on a pipe.
 fn open(path: &Path, max: u64) -> Result<(File, u64), BundleFault> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -237,7 +239,7 @@ fn hash(file: &mut File, max: u64) -> Result<String, BundleFault> {
     }))
 }
 
-/// Opens the archive, whose list of entries is bounded before it is read into memory.
+/// Opens the archive; the number of entries is checked before their list is read into memory.
 fn archive(mut file: File, size: u64, most: usize) -> Result<ZipArchive<File>, BundleFault> {
     if declared_entries(&mut file, size)?.is_none_or(|entries| entries > most) {
         return Err(BundleFault::TooMany(most));
@@ -246,15 +248,17 @@ fn archive(mut file: File, size: u64, most: usize) -> Result<ZipArchive<File>, B
     if archive.len() > most {
         return Err(BundleFault::TooMany(most));
     }
-    // Only the last of several entries of one name is kept, and others may keep the first.
+    // The library keeps the last of several entries with one name; other programs may keep the
+    // first.
     if archive.has_duplicate_names() {
         return Err(BundleFault::Twice("a file".to_owned()));
     }
     Ok(archive)
 }
 
-/// The most entries that any record at the end of the archive declares; `None` when one of them
-/// says that there are more than fit into it. Which record counts is for the reader to find out.
+/// The largest number of entries that a record at the end of the archive declares.
+///
+/// `None` if one declares more than fit into it. The reader decides which record counts.
 fn declared_entries(file: &mut File, size: u64) -> Result<Option<usize>, BundleFault> {
     file.seek(SeekFrom::Start(size.saturating_sub(END_WINDOW)))?;
     let mut end = Vec::new();
@@ -292,8 +296,8 @@ fn write_entry(
     if let Some(parent) = place.parent() {
         private_folder(parent)?;
     }
-    // Archives made on other systems know nothing of executable files. The folder is the user's
-    // alone, so that all of them can be.
+    // Archives from other systems have no executable flag. The folder is private to the user, so
+    // all files can be executable.
     let made = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&place);
     let mut file = match made {
         Ok(file) => file,
@@ -305,7 +309,7 @@ fn write_entry(
     left.copy(entry, &mut file)
 }
 
-/// Whether a path of an archive stays in its folder, on any system.
+/// True if a path of an archive stays in its folder, on any system.
 fn is_inside(name: &str) -> bool {
     let name = name.strip_suffix('/').unwrap_or(name);
     let plain = |part: &str| !matches!(part, "" | "." | "..");
@@ -316,7 +320,7 @@ fn private_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
-/// Removes what killed processes left behind. What cannot be removed does no harm.
+/// Removes folders that killed processes left behind. Failures are harmless.
 fn remove_abandoned(bundles: &Path) {
     let Ok(entries) = fs::read_dir(bundles) else { return };
     for entry in entries.flatten() {
@@ -333,7 +337,7 @@ fn not_whole(error: impl std::fmt::Display) -> BundleFault {
     BundleFault::NotAnArchive(error.to_string())
 }
 
-/// What is broken inside of an archive comes as an error of reading.
+/// Damage inside of an archive appears as a read error.
 fn broken(cause: io::Error) -> BundleFault {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     let of_archive = [InvalidData, InvalidInput, UnexpectedEof].contains(&cause.kind());

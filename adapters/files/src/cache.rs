@@ -1,11 +1,11 @@
-//! Texts that can be made again, in a folder of their own: one file a text, by key.
+//! Cache of texts that can be recreated: one file per text, by key.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufWriter, IntoInnerError, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Texts that can be made again.
+/// A folder of cached texts.
 #[derive(Debug)]
 pub struct Cache {
     folder: PathBuf,
@@ -16,13 +16,14 @@ pub struct Cache {
 // === impl Cache ===
 
 impl Cache {
-    /// The texts in a folder: at most `max_files`, none larger than `max_size` bytes. The folder is
-    /// made when there is something to keep.
+    /// Creates a cache in a folder: at most `max_files` texts of at most `max_size` bytes each.
+    ///
+    /// The folder is created for the first text.
     pub fn new(folder: impl Into<PathBuf>, max_size: u64, max_files: usize) -> Self {
         Self { folder: folder.into(), max_size, max_files }
     }
 
-    /// The text under a key; `None` when there is none, or none that can be read.
+    /// The text with this key; `None` if it is missing or unreadable.
     pub fn load(&self, key: &str) -> Option<Vec<u8>> {
         let file = File::open(self.file(key)?).ok()?;
         let about = file.metadata().ok()?;
@@ -34,11 +35,12 @@ impl Cache {
         Some(text)
     }
 
-    /// Keeps a text, as it is written. Whoever reads meanwhile sees the old one or the new one; a
-    /// crash may lose it.
+    /// Stores the text that `text` writes.
+    ///
+    /// Concurrent readers see the old text or the new one; a crash may lose it.
     ///
     /// # Errors
-    /// When the key is none, or the file system says no.
+    /// If the key is invalid, or the file system fails.
     pub fn save(
         &self,
         key: &str,
@@ -56,7 +58,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Removes the oldest files where there are too many.
+    /// Removes the oldest files if there are too many.
     fn make_room(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         let mut files: Vec<_> = entries
@@ -66,12 +68,12 @@ impl Cache {
         files.sort();
         let extra = (files.len() + 1).saturating_sub(self.max_files);
         for (_, path) in files.iter().take(extra) {
-            // Somebody else may have been faster.
+            // Another process may have removed it.
             drop(fs::remove_file(path));
         }
     }
 
-    /// Keys are digests and nothing else, so that none leads out of the folder.
+    /// Keys are alphanumeric only, so that none leads out of the folder.
     fn file(&self, key: &str) -> Option<PathBuf> {
         let fits = !key.is_empty() && key.len() <= 128;
         (fits && key.bytes().all(|byte| byte.is_ascii_alphanumeric()))

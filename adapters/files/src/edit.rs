@@ -1,8 +1,8 @@
-//! Replacing the text of a file so that it is never half done.
+//! Replaces the text of a file atomically.
 //!
-//! The new text goes to a temporary file in the same folder, is forced to disk and renamed over
-//! the old one: a rename is whole or does not happen. One lock per folder keeps two edits apart,
-//! so none is lost; and because of it every temporary file found there is a dead one's.
+//! The new text goes to a temporary file in the same folder, is synced to disk and renamed over the
+//! old one: a rename is atomic. One lock per folder serializes edits, so none is lost; and under
+//! this lock, every temporary file in the folder was left by a killed process.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, Permissions};
@@ -14,51 +14,51 @@ use crate::FileError;
 use crate::lock::{FolderLock, LOCK_WAIT};
 use crate::read::{MAX_SIZE, read_bounded};
 
-/// How the names of our temporary files begin and end.
+/// Prefix and suffix of the names of temporary files.
 const TEMP_PREFIX: &str = ".capstan-";
 const TEMP_SUFFIX: &str = ".tmp";
 
-/// As many links as the kernel follows.
+/// The number of links that the kernel follows.
 const MAX_LINKS: usize = 40;
 
-/// What an edit did.
+/// The result of an edit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edited {
-    /// The file itself, behind any link.
+    /// The file itself, after resolving links.
     pub path: PathBuf,
-    /// What became of it.
+    /// The kind of change.
     pub change: Change,
 }
 
-/// What became of the file.
+/// The kind of change of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The text stayed the same and nothing was written.
+    /// The text is the same and nothing was written.
     Unchanged,
-    /// There was no file, and now there is.
+    /// The file was created.
     Created,
-    /// The old text gave way to the new one.
+    /// The text was replaced.
     Replaced,
 }
 
-/// An edit that did not happen.
+/// A failed edit.
 #[derive(Debug, thiserror::Error)]
 pub enum EditFileError<E> {
     /// The file could not be read or replaced.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The change itself was refused; the file is as it was.
+    /// The change was refused; the file is unchanged.
     #[error("`{}` is not changed", path.display())]
     Edit {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: E,
     },
 }
 
-/// Replaces the text of a file by what `change` makes of it; an absent file has the text `""`.
+/// Replaces the text of a file by the result of `change`; a missing file has the text `""`.
 ///
 /// A link is followed and stays. A new file has mode 0600, missing folders 0700; a replaced file
 /// keeps its mode and owner.
@@ -69,7 +69,7 @@ pub fn edit<E>(
     update(path, MAX_SIZE, |old| change(old.unwrap_or_default()))
 }
 
-/// As [`edit`], for files of up to `max` bytes, telling an absent file from an empty one.
+/// Like [`edit`], for files of up to `max` bytes; `change` gets `None` for a missing file.
 pub(crate) fn update<E>(
     path: &Path,
     max: u64,
@@ -96,17 +96,17 @@ pub(crate) fn update<E>(
     Ok(Edited { path, change })
 }
 
-/// Puts `bytes` in the place of a file, or of a link, whatever was there.
+/// Replaces a file or a link by a file with `bytes`.
 pub(crate) fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let folder = folder_of(path);
     create_folder(folder)?;
-    // Without it, another edit takes our temporary file for a dead one's.
+    // Without the lock, another edit would remove the temporary file.
     let _lock = FolderLock::acquire(folder, LOCK_WAIT)?;
     remove_leftovers(folder);
     replace(path, bytes)
 }
 
-/// Puts `bytes` in the place of a file, which must not be a link.
+/// Replaces a file, which must not be a link, by one with `bytes`.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let failed = |cause| FileError::Write { path: path.to_owned(), cause };
     let old = match fs::metadata(path) {
@@ -114,7 +114,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
         Err(cause) => return Err(failed(cause)),
     };
-    // A rename asks for no right to the file itself, so this is the only respect it gets.
+    // A rename needs no permission on the file itself, so the read-only flag is checked here.
     if old.as_ref().is_some_and(|meta| meta.permissions().readonly()) {
         return Err(FileError::ReadOnly { path: path.to_owned() });
     }
@@ -136,7 +136,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     sync_folder(folder).map_err(|cause| FileError::Sync { path: path.to_owned(), cause })
 }
 
-/// Gives the new file to the old one's owner; a group's rights must not pass to another group.
+/// Sets the owner and group of the old file, as its rights must not pass to another group.
 fn keep_owner(file: &File, old: &Metadata) -> io::Result<()> {
     let new = file.metadata()?;
     let uid = (new.uid() != old.uid()).then(|| old.uid());
@@ -147,7 +147,7 @@ fn keep_owner(file: &File, old: &Metadata) -> io::Result<()> {
     }
 }
 
-/// Makes the rename itself outlive a power cut, where the file system knows how.
+/// Makes the rename survive a power cut, if the file system supports it.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     match File::open(folder)?.sync_all() {
         Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => Ok(()),
@@ -155,7 +155,7 @@ fn sync_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The path at the end of a chain of links, whether or not something is there.
+/// The path at the end of a chain of links; it need not exist.
 pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
     let mut place = path.to_owned();
     for _ in 0..=MAX_LINKS {
@@ -170,7 +170,7 @@ pub(crate) fn behind_links(path: &Path) -> Result<PathBuf, FileError> {
     Err(FileError::TooManyLinks { path: path.to_owned() })
 }
 
-/// The folder of a file; a bare name is in the current one.
+/// The folder of a file; the current one for a bare name.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -186,8 +186,7 @@ fn create_folder(folder: &Path) -> Result<(), FileError> {
         .map_err(|cause| FileError::Folder { folder: folder.to_owned(), cause })
 }
 
-/// Removes what killed edits left behind. What cannot be removed does no harm, so an edit does
-/// not fail for it.
+/// Removes temporary files that killed edits left behind. Failures are harmless and ignored.
 fn remove_leftovers(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten().filter(|entry| is_leftover(&entry.file_name())) {

@@ -1,10 +1,10 @@
-//! How reading or replacing a file can fail, and what to do about it.
+//! Errors of reading or replacing files, with hints.
 
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A file that could not be read or replaced.
+/// Failure to read or replace a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
@@ -13,96 +13,96 @@ pub enum FileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
     /// The path names a folder, a pipe or a device.
     #[error("`{}` is not a regular file", path.display())]
     NotAFile {
-        /// What was named.
+        /// The path.
         path: PathBuf,
     },
-    /// The file is larger than it may be.
+    /// The file is too large.
     #[error("`{}` has more than {max} bytes", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The most it may have.
+        /// The maximum size.
         max: u64,
     },
-    /// The file is not text.
+    /// The file is not UTF-8.
     #[error("`{}` is not UTF-8 at byte {offset}", path.display())]
     NotUtf8 {
         /// The file.
         path: PathBuf,
-        /// Where the first bad byte stands, counted from 0.
+        /// Offset of the first bad byte, from 0.
         offset: usize,
     },
-    /// The path leads from link to link without end.
+    /// The path is an endless chain of links.
     #[error("`{}` is a chain of too many links", path.display())]
     TooManyLinks {
         /// The path as given.
         path: PathBuf,
     },
-    /// Somebody else is changing files in the same folder.
+    /// Another process is changing files in the same folder.
     #[error("`{}` is locked{}, waited {waited:?}", folder.display(), by(*holder))]
     Locked {
         /// The folder.
         folder: PathBuf,
-        /// The process that holds the lock, where the system tells.
+        /// The process that holds the lock, if the system provides it.
         holder: Option<u32>,
-        /// How long was waited.
+        /// The time waited.
         waited: Duration,
     },
-    /// The folder cannot be locked at all.
+    /// The folder cannot be locked.
     #[error("cannot lock `{}`", folder.display())]
     Lock {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// The folder of the file does not exist and cannot be made.
+    /// The folder of the file does not exist and cannot be created.
     #[error("cannot create the folder `{}`", folder.display())]
     Folder {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// The file's mode says that nobody may write to it.
+    /// The file's mode allows no writes.
     #[error("`{}` is marked read-only", path.display())]
     ReadOnly {
         /// The file.
         path: PathBuf,
     },
-    /// A new file could not be given to the owner of the old one.
+    /// The owner of the old file could not be set on the new one.
     #[error("cannot replace `{}` and keep its owner", path.display())]
     Owner {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// The new text could not be written; the old one is as it was.
+    /// The new text could not be written; the old one is unchanged.
     #[error("cannot write `{}`", path.display())]
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
-    /// The new text is in place, but the system did not confirm that it would outlive a power cut.
+    /// The new text is in place, but the system did not confirm that it survives a power cut.
     #[error("`{}` is written, but not confirmed by the disk", path.display())]
     Sync {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         cause: io::Error,
     },
@@ -111,7 +111,7 @@ pub enum FileError {
 // === impl FileError ===
 
 impl FileError {
-    /// What the reader can do about it.
+    /// A hint how to fix it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Read { path, cause } | Self::Write { path, cause } => {

@@ -1,12 +1,12 @@
 //! Reading and atomically replacing files.
 //!
-//! [`read`] reads a file whole within a bound, [`edit()`] replaces one so that whoever looks, at any
-//! moment and after any crash, sees the old text or the new one, [`approvals`] remembers which
-//! project files the operator has agreed to, [`placed`] changes that can be taken back exactly,
-//! [`watch`] tells when files change, [`bundle`] unpacks archives, and [`cache`] keeps what can be
-//! made again.
+//! [`read`] reads a whole file within a bound, [`edit()`] replaces one so that readers, at any
+//! moment and after any crash, see the old text or the new one, [`approvals`] stores which project
+//! files the operator has approved, [`placed`] makes changes that can be reverted exactly,
+//! [`watch`] reports changes of files, [`bundle`] unpacks archives, and [`cache`] keeps texts that
+//! can be recreated.
 //!
-//! Everything here blocks: call it from a thread that may wait.
+//! All functions block: call them from a thread that may wait.
 
 pub mod error;
 pub mod read;

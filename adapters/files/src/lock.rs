@@ -1,7 +1,7 @@
-//! One writer at a time in a folder, among all processes.
+//! A lock on a folder: one writer at a time, among all processes.
 //!
-//! The folder itself is locked, so that no lock file litters a project; the lock ends with the
-//! process that holds it, however that ends.
+//! The folder itself is locked, so that no lock file is left in a project; the system releases the
+//! lock when its process ends, for any reason.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -13,25 +13,25 @@ use rustix::fs::OFlags;
 
 use crate::FileError;
 
-/// How long an edit waits for another one in the same folder.
+/// Timeout of an edit for the lock.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// How often a taken lock is tried again.
+/// Interval of attempts to lock.
 const TRY_EVERY: Duration = Duration::from_millis(2);
 
-/// The lock file of folders whose file system cannot lock a folder, as NFS.
+/// The lock file for file systems that cannot lock a folder, such as NFS.
 const LOCK_FILE: &str = ".capstan.lock";
 
 /// A lock on a folder, held until dropped.
 pub(crate) struct FolderLock {
-    /// The lock belongs to the open handle and goes with it.
+    /// The lock belongs to the open handle and is released with it.
     _handle: File,
 }
 
 // === impl FolderLock ===
 
 impl FolderLock {
-    /// Waits at most `wait` for the lock on `folder`.
+    /// Acquires the lock on `folder`, with a timeout of `wait`.
     pub(crate) fn acquire(folder: &Path, wait: Duration) -> Result<Self, FileError> {
         let failed = |cause| FileError::Lock { folder: folder.to_owned(), cause };
         let mut handle = File::open(folder).map_err(failed)?;
@@ -47,7 +47,7 @@ impl FolderLock {
     }
 }
 
-/// Whether the lock was got before the time was over.
+/// Tries to lock until the timeout; returns true on success.
 fn try_until(handle: &File, wait: Duration) -> io::Result<bool> {
     let start = Instant::now();
     loop {
@@ -60,7 +60,7 @@ fn try_until(handle: &File, wait: Duration) -> io::Result<bool> {
     }
 }
 
-/// Never through a link: a project could make the name of the lock file point anywhere.
+/// Opens the lock file without following a link: a project could make the name point anywhere.
 fn open_lock_file(folder: &Path) -> io::Result<File> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     OpenOptions::new()
@@ -73,8 +73,9 @@ fn open_lock_file(folder: &Path) -> io::Result<File> {
         .open(folder.join(LOCK_FILE))
 }
 
-/// The process that holds the lock on an open file, from the system's table of locks. The table
-/// may change while it is read and then lack a line, so this can fail to find the holder.
+/// The process that holds the lock on an open file, from the system's table of locks.
+///
+/// The table may change while it is read and then lack a line, so the holder may not be found.
 #[cfg(target_os = "linux")]
 fn holder(handle: &File) -> Option<u32> {
     use std::os::unix::fs::MetadataExt;
@@ -85,8 +86,10 @@ fn holder(handle: &File) -> Option<u32> {
     holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &wanted)
 }
 
-/// The process in a table with lines such as `7: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`;
-/// the lines of those who wait have a `->` after the number.
+/// Finds the process that holds a lock in the text of `/proc/locks`.
+///
+/// A line is `7: FLOCK  ADVISORY  WRITE 1234 fe:00:5678 0 EOF`; the lines of waiting processes have
+/// a `->` after the number.
 #[cfg(target_os = "linux")]
 fn holder_in(table: &str, wanted: &str) -> Option<u32> {
     table.lines().find_map(|line| {
@@ -96,7 +99,7 @@ fn holder_in(table: &str, wanted: &str) -> Option<u32> {
     })
 }
 
-/// Only Linux tells.
+/// Only Linux provides the holder.
 #[cfg(not(target_os = "linux"))]
 fn holder(_handle: &File) -> Option<u32> {
     None

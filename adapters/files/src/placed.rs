@@ -1,8 +1,8 @@
-//! Changes in other programs' files that can be taken back exactly.
+//! Changes to other programs' files that can be reverted exactly.
 //!
-//! Before a file is changed, its text is kept beside it and noted in the state folder with what it
-//! becomes. As long as nobody else has changed the file, taking the change back puts every byte
-//! where it was; else the caller takes out what it had put in, and nothing else.
+//! Before a file is changed, its text is stored in a backup next to it, and the state folder
+//! records the digests of both texts. As long as no other program has changed the file, a revert
+//! restores every byte; otherwise the caller removes only its own part.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -19,87 +19,88 @@ use crate::read::read_bounded;
 /// The name of the store in the state folder.
 const STORE: &str = "placed.json";
 
-/// The most that such a file, or the store, may have, in bytes. Some programs keep their history
-/// in the same file.
+/// Maximum size of such a file, or of the store, in bytes.
+///
+/// Some programs keep their history in the same file.
 const MAX_PLACED: u64 = 16 * 1024 * 1024;
 
-/// What the name of a kept text ends with.
+/// Suffix of the name of a backup.
 const BACKUP: &str = ".capstan-backup";
 
-/// Changes in other programs' files, noted in the state folder.
+/// Changes to other programs' files, recorded in the state folder.
 #[derive(Clone, Debug)]
 pub struct Placed {
     store: PathBuf,
 }
 
-/// What a change of a file starts from.
+/// The starting point of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// The text that the file has; `None` when there is no file.
+    /// The current text of the file; `None` if there is no file.
     pub now: Option<String>,
-    /// The same without a former change of ours.
+    /// The current text without an earlier change of ours.
     pub base: Option<String>,
 }
 
-/// How a file was changed.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// It says already what it should.
+    /// The file already has the new text.
     Already,
-    /// It was changed.
+    /// The file was changed.
     Done {
-        /// Where the text before is kept; `None` when there was no file.
+        /// The backup of the previous text; `None` if there was no file.
         backup: Option<PathBuf>,
     },
 }
 
-/// How a change was taken back.
+/// The result of a revert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// Every byte is where it was.
+    /// Every byte was restored.
     Restored,
-    /// There was no file before, and there is none now.
+    /// The file did not exist before, and was removed.
     Removed,
-    /// Somebody else has changed the file, so only our part was taken out.
+    /// Another program has changed the file, so only our part was removed.
     TakenOut {
-        /// Where the text from before our change is still kept.
+        /// The remaining backup of the text before our change.
         backup: Option<PathBuf>,
     },
     /// Our part was not there.
     Nothing,
 }
 
-/// A change that was not made, or not taken back.
+/// A change or a revert failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlacedError<E> {
     /// A file could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The notes of former changes are damaged.
+    /// The record of earlier changes is damaged.
     #[error("`{}` is damaged", store.display())]
     Corrupt {
         /// The store.
         store: PathBuf,
-        /// What is wrong with it.
+        /// The kind of damage.
         #[source]
         cause: serde_json::Error,
     },
-    /// The change itself was refused; the file is as it was.
+    /// The change was refused; the file is unchanged.
     #[error("`{}` is not changed", path.display())]
     Edit {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         cause: E,
     },
-    /// Somebody else has changed the file in the same moment.
+    /// Another program has changed the file at the same time.
     #[error("`{}` has just been changed by another program", path.display())]
     Raced {
         /// The file.
         path: PathBuf,
     },
-    /// The path is not text.
+    /// The path is not UTF-8.
     #[error("`{}` is not a path in UTF-8", path.display())]
     BadPath {
         /// The path.
@@ -107,14 +108,14 @@ pub enum PlacedError<E> {
     },
 }
 
-/// A change that was made.
+/// The record of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Record {
-    /// SHA-256 of the text before; `None` when there was no file.
+    /// SHA-256 of the previous text; `None` if there was no file.
     before: Option<String>,
-    /// SHA-256 of the text after.
+    /// SHA-256 of the new text.
     after: String,
-    /// Folders that were made for the file, outermost first.
+    /// Folders that were created for the file, outermost first.
     folders: Vec<PathBuf>,
 }
 
@@ -123,22 +124,24 @@ type Records = BTreeMap<String, Record>;
 // === impl Placed ===
 
 impl Placed {
-    /// The changes that are noted in the state folder `dir`.
+    /// Opens the record of changes in the state folder `dir`.
     pub fn open(dir: &Path) -> Self {
         Self { store: dir.join(STORE) }
     }
 
-    /// The text of a file of another program; `None` when there is no such file.
+    /// Reads a file of another program; `None` if it does not exist.
     pub fn read(path: &Path) -> Result<Option<String>, FileError> {
         read_bounded(path, MAX_PLACED)
     }
 
-    /// Whether a change of the file is noted.
+    /// True if a change of the file is recorded.
     pub fn knows<E>(&self, path: &Path) -> Result<bool, PlacedError<E>> {
         Ok(self.load()?.contains_key(key(path)?))
     }
 
-    /// What a new change of the file starts from.
+    /// The starting point of a new change.
+    ///
+    /// `take` removes our part from a text that others have changed.
     pub fn start<E>(
         &self,
         path: &Path,
@@ -160,10 +163,10 @@ impl Placed {
         Ok(Start { now, base })
     }
 
-    /// Replaces the text of a file by `new`, made from `start`; keeps the base beside it.
+    /// Replaces the text of a file by `new`, made from `start`, and keeps a backup of the base.
     ///
-    /// A change noted before is forgotten: the base is the text without it. A file that is no longer
-    /// as it was at the start is left alone, or what somebody else has written since would be lost.
+    /// An earlier change is dropped from the record: the base is the text without it. A file that
+    /// has changed since `start` is left alone, so that no other program's changes are lost.
     pub fn put<E>(&self, path: &Path, start: &Start, new: &str) -> Result<Put, PlacedError<E>> {
         let name = key(path)?.to_owned();
         let (now, base) = (start.now.as_deref(), start.base.as_deref());
@@ -193,7 +196,7 @@ impl Placed {
         let Err(failed) = write(path, now, new) else {
             return Ok(Put::Done { backup });
         };
-        // The file is as it was, and so are the notes.
+        // The file is unchanged, so the record is restored.
         self.change(|records| match former {
             Some(former) => drop(records.insert(name, former)),
             None => drop(records.remove(&name)),
@@ -204,7 +207,7 @@ impl Placed {
         Err(failed)
     }
 
-    /// Takes a change back; `take` takes our part out of a text that others have changed since.
+    /// Reverts a change; `take` removes our part from a text that others have changed since.
     pub fn take_back<E>(
         &self,
         path: &Path,
@@ -221,7 +224,7 @@ impl Placed {
             Some(Record { before: None, folders, .. }) => {
                 remove(&behind_links(path)?)?;
                 for folder in folders.iter().rev() {
-                    // One that somebody else uses by now stays.
+                    // A folder that is used otherwise by now stays.
                     drop(fs::remove_dir(folder));
                 }
                 Taken::Removed
@@ -240,7 +243,7 @@ impl Placed {
         Ok(taken)
     }
 
-    /// What [`Placed::take_back`] would do, without doing it.
+    /// The result that [`Placed::take_back`] would have, without any change.
     pub fn would_take_back<E>(
         &self,
         path: &Path,
@@ -298,7 +301,7 @@ impl Placed {
 // === impl PlacedError ===
 
 impl<E> PlacedError<E> {
-    /// What the reader can do about it; what the change itself says is left to its own error.
+    /// A hint how to fix it; the error of a refused change has its own.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::File(error) => error.hint(),
@@ -333,7 +336,7 @@ fn taken<E>(
     Ok(Some(take(text).map_err(cause)?.unwrap_or_else(|| text.to_owned())))
 }
 
-/// The text that was kept, if it is the one with this hash.
+/// The backup, if it has this hash.
 fn kept<E>(path: &Path, before: &str) -> Result<Option<String>, PlacedError<E>> {
     let text = read_bounded(&backup_of(path), MAX_PLACED)?;
     Ok(text.filter(|text| hash(text.as_bytes()) == before))
@@ -362,7 +365,7 @@ fn backup_of(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The folders above a file that are not there, outermost first.
+/// The missing folders above a file, outermost first.
 fn missing_folders(path: &Path) -> Vec<PathBuf> {
     let above = path.ancestors().skip(1);
     let mut missing: Vec<PathBuf> =

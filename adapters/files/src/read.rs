@@ -1,4 +1,4 @@
-//! Reading a file whole, within a bound.
+//! Reads a whole file, within a bound.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -9,15 +9,15 @@ use rustix::fs::{Access, OFlags};
 
 use crate::FileError;
 
-/// The most a configuration file may have, in bytes.
+/// Maximum size of a configuration file, in bytes.
 pub const MAX_SIZE: u64 = 1024 * 1024;
 
-/// Whether a file or folder that is there may be written to.
+/// True if an existing file or folder is writable.
 pub fn may_write(path: &Path) -> bool {
     rustix::fs::access(path, Access::WRITE_OK).is_ok()
 }
 
-/// The text of a file of at most `max` bytes; `None` when there is no such file.
+/// Reads a text file of at most `max` bytes; `None` if it does not exist.
 pub fn read_bounded(path: &Path, max: u64) -> Result<Option<String>, FileError> {
     let Some(bytes) = read_bytes(path, max)? else { return Ok(None) };
     let text = String::from_utf8(bytes).map_err(|error| FileError::NotUtf8 {
@@ -27,7 +27,7 @@ pub fn read_bounded(path: &Path, max: u64) -> Result<Option<String>, FileError> 
     Ok(Some(text))
 }
 
-/// The bytes of a file of at most `max` bytes; `None` when there is no such file.
+/// Reads a file of at most `max` bytes; `None` if it does not exist.
 pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<Option<Vec<u8>>, FileError> {
     let failed = |cause| FileError::Read { path: path.to_owned(), cause };
     let file = match open(path) {
@@ -38,8 +38,8 @@ pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<Option<Vec<u8>>, FileE
     if !file.metadata().map_err(failed)?.is_file() {
         return Err(FileError::NotAFile { path: path.to_owned() });
     }
-    // One byte more than allowed tells "full" from "too large", also when the file grows
-    // while it is read.
+    // Reading one more byte distinguishes "full" from "too large", also if the file grows
+    // meanwhile.
     let mut bytes = Vec::new();
     let read = file.take(max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     if read as u64 > max {
@@ -48,8 +48,10 @@ pub(crate) fn read_bytes(path: &Path, max: u64) -> Result<Option<Vec<u8>>, FileE
     Ok(Some(bytes))
 }
 
-/// Opens without waiting: a project could hold a pipe by a name we look for, and opening a pipe
-/// blocks until somebody writes to it.
+/// Opens a file without blocking.
+///
+/// A project could contain a pipe with an expected name, and opening a pipe blocks until it has a
+/// writer.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(path)

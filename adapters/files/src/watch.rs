@@ -1,7 +1,7 @@
-//! Tells when files may have changed, also those that are not there yet.
+//! Reports when files may have changed, including files that do not exist yet.
 //!
-//! Folders are watched and not files: editors put a new file in the place of the old one, and a file
-//! that is not there cannot be watched.
+//! Folders are watched, not files: editors replace the old file by a new one, and a missing file
+//! cannot be watched.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,19 +9,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-/// The most folders that are watched.
+/// Maximum number of watched folders.
 const MAX_FOLDERS: usize = 64;
 
 /// Watches files until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
     watcher: RecommendedWatcher,
-    /// The files, and what they are links to.
+    /// The files, and the targets of links.
     files: Arc<Mutex<BTreeSet<PathBuf>>>,
     folders: BTreeSet<PathBuf>,
 }
 
-/// Why files cannot be watched.
+/// Files cannot be watched.
 #[derive(Debug, thiserror::Error)]
 #[error("files cannot be watched")]
 pub struct WatchError(#[from] notify::Error);
@@ -29,16 +29,18 @@ pub struct WatchError(#[from] notify::Error);
 // === impl Watch ===
 
 impl Watch {
-    /// Watches nothing yet. `changed` is called in a thread of its own, once or more for a change.
+    /// Creates a watch without files.
+    ///
+    /// `changed` is called on a separate thread, once or more per change.
     ///
     /// # Errors
-    /// When the system has no means for it, or none left.
+    /// If the system does not support it, or has no resources left.
     pub fn new(changed: impl Fn() + Send + 'static) -> Result<Self, WatchError> {
         let files = Arc::<Mutex<BTreeSet<PathBuf>>>::default();
         let wanted = Arc::clone(&files);
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             let wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever cannot tell what has changed may have missed something.
+            // An unclear event may stand for missed changes.
             if event.as_ref().map_or(true, |event| concerns(event, &wanted)) {
                 drop(wanted);
                 changed();
@@ -47,11 +49,12 @@ impl Watch {
         Ok(Self { watcher, files, folders: BTreeSet::new() })
     }
 
-    /// Watches these files, or everything in these folders, and nothing else. To be called again
-    /// after a change: a folder may have been made or put in the place of another.
+    /// Watches these files, or everything in these folders, and nothing else.
+    ///
+    /// Must be called again after a change: a folder may have been created or replaced.
     ///
     /// # Errors
-    /// When one of the folders cannot be watched; the others are.
+    /// If one of the folders cannot be watched; the others are.
     pub fn set<'a>(&mut self, files: impl IntoIterator<Item = &'a Path>) -> Result<(), WatchError> {
         let mut all = BTreeSet::new();
         for file in files {
@@ -62,7 +65,7 @@ impl Watch {
         let folders: BTreeSet<PathBuf> = folders.map(Path::to_owned).collect();
         *self.files.lock().unwrap_or_else(PoisonError::into_inner) = all;
         for old in std::mem::replace(&mut self.folders, folders) {
-            // It may be gone.
+            // The folder may be gone.
             drop(self.watcher.unwatch(&old));
         }
         let mut result = Ok(());
@@ -75,8 +78,9 @@ impl Watch {
     }
 }
 
-/// The folder by which changes of a file are seen: its own or the nearest that is there. A folder
-/// is seen by itself.
+/// The folder that must be watched for a file: its own, or the nearest that exists.
+///
+/// A folder is watched itself.
 fn folder(file: &Path) -> Option<&Path> {
     if file.is_dir() {
         return Some(file);
@@ -84,9 +88,9 @@ fn folder(file: &Path) -> Option<&Path> {
     file.ancestors().skip(1).find(|folder| folder.is_dir())
 }
 
-/// Whether something has happened to one of the files, to a folder above it or to something in it.
+/// True if an event concerns one of the files, a folder above it or an entry in it.
 fn concerns(event: &Event, files: &BTreeSet<PathBuf>) -> bool {
-    // Reading changes nothing, and we do it ourselves after every change.
+    // Reading changes nothing, and the gateway reads after every change.
     if matches!(event.kind, EventKind::Access(_)) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Addresses of servers on the web.
+//! Addresses of HTTP servers.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use reqwest::Url;
 
 use crate::address_guard::Host;
 
-/// An address on the web, or behind a socket of this machine.
+/// An HTTP address, on the network or behind a socket of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebAddress {
     pub(crate) url: Url,
-    /// The socket that leads there, for one on this machine.
+    /// The path of the socket, for a server on this machine.
     pub(crate) socket: Option<PathBuf>,
-    /// Whether the configuration names this machine explicitly.
+    /// Records if the configuration names this machine explicitly.
     pub(crate) loopback: Loopback,
 }
 
 // === impl WebAddress ===
 
 impl WebAddress {
-    /// Reads an address that the configuration gives: `https://`, `http://` or `unix://`.
+    /// Parses an address from the configuration: `https://`, `http://` or `unix://`.
     ///
     /// # Errors
-    /// When it cannot be read; the text describes the problem.
+    /// If it is invalid; the text describes the problem.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (url, socket) = match text.strip_prefix("unix://") {
             Some(rest) => {
@@ -37,19 +37,20 @@ impl WebAddress {
         Ok(Self { url: http_url(Url::parse(&url))?, socket, loopback })
     }
 
-    /// Reads an address that a server or a document gives: `https://` or `http://`, without a login.
+    /// Parses an address from a server or a document: `https://` or `http://`, without a login.
     ///
     /// # Errors
-    /// When it cannot be read; the text describes the problem.
+    /// If it is invalid; the text describes the problem.
     pub fn discover(text: &str) -> Result<Self, String> {
         Self::found(http_url(Url::parse(text))?)
     }
 
-    /// Resolves an address that a server or a document gives, relative to this one. Within the origin
-    /// it leads where this one does; elsewhere it has no right to this machine.
+    /// Resolves an address from a server or a document, relative to this one.
+    /// Within the origin, it keeps this address's socket and its permission to reach this machine;
+    /// any other origin has no such permission.
     ///
     /// # Errors
-    /// When it cannot be read; the text describes the problem.
+    /// If it is invalid; the text describes the problem.
     pub fn join(&self, text: &str) -> Result<Self, String> {
         let url = http_url(self.url.join(text))?;
         let Self { socket, loopback, .. } = self.clone();
@@ -66,12 +67,12 @@ impl WebAddress {
         Ok(Self { url, socket: None, loopback: Loopback::Refused })
     }
 
-    /// Whether both are of one server.
+    /// True if both addresses belong to the same server.
     pub fn same_origin(&self, other: &Self) -> bool {
         self.url.origin() == other.url.origin() && self.socket == other.socket
     }
 
-    /// Its server, as it may be shown.
+    /// The origin of the server, safe to show.
     pub fn origin(&self) -> String {
         match &self.socket {
             Some(socket) => format!("unix://{}", socket.display()),
@@ -84,22 +85,22 @@ impl WebAddress {
         self.url.path()
     }
 
-    /// The text behind the `?`.
+    /// The query, without the `?`.
     pub fn query(&self) -> Option<&str> {
         self.url.query()
     }
 
-    /// Whether it is reached by TLS.
+    /// True if it is reached over TLS.
     pub fn is_encrypted(&self) -> bool {
         self.url.scheme() == "https"
     }
 
-    /// Whether a third party on the network cannot read the requests.
+    /// True if a third party on the network cannot read the requests.
     pub fn is_sheltered(&self) -> bool {
         self.is_encrypted() || self.socket.is_some() || is_loopback(&self.url)
     }
 
-    /// The literal address that it is connected to; `None` for a name.
+    /// The literal IP address; `None` for a name.
     pub fn ip(&self) -> Option<IpAddr> {
         match self.target_host() {
             Host::Literal(address) => Some(address),
@@ -107,7 +108,7 @@ impl WebAddress {
         }
     }
 
-    /// The host, as it is looked up or connected to.
+    /// The host that is resolved or connected to.
     pub fn host(&self) -> String {
         match self.target_host() {
             Host::Literal(address) => address.to_string(),
@@ -115,27 +116,27 @@ impl WebAddress {
         }
     }
 
-    /// Whether the configuration names this machine explicitly, or a socket on it.
+    /// True if the configuration names this machine explicitly, or a socket on it.
     pub fn is_configured_here(&self) -> bool {
         self.socket.is_some() || self.loopback == Loopback::Configured
     }
 
-    /// The addresses that it may be connected to, unchecked; nothing is connected.
+    /// Resolves the IP addresses of the host, unchecked; no connection is made.
     ///
     /// # Errors
-    /// When its name cannot be resolved.
+    /// If its name cannot be resolved.
     pub async fn addresses(&self) -> std::io::Result<Vec<IpAddr>> {
         let found = self.target_host().addresses(0).await?;
         Ok(found.into_iter().map(|address| address.ip()).collect())
     }
 
-    /// The host before any name is looked up.
+    /// The host, before any lookup.
     pub(crate) fn target_host(&self) -> Host {
         Host::of(self.url.host_str().unwrap_or_default())
     }
 }
 
-/// Whether an address is on this machine, where no proxy can reach it for us.
+/// True if an address is on this machine, which no proxy can reach for us.
 pub(crate) fn is_loopback(url: &Url) -> bool {
     match Host::of(url.host_str().unwrap_or_default()) {
         Host::Literal(address) => address.is_loopback(),
@@ -143,7 +144,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// Checks that a URL has one of the two schemes of HTTP.
+/// Checks that a URL has the scheme `http` or `https`.
 fn http_url<E: std::fmt::Display>(url: Result<Url, E>) -> Result<Url, String> {
     let url = url.map_err(|error| format!("its `url` cannot be read: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {

@@ -1,8 +1,8 @@
-//! Checks the addresses that connections are made to.
+//! Checks the IP addresses that connections are made to.
 //!
-//! **Invariant:** the addresses that pass the check are the ones that are connected to. A name is
-//! looked up once for each connection, and its results are handed on as they were checked, so that
-//! a second lookup cannot lead elsewhere.
+//! **Invariant:** connections are made only to addresses that passed the check. A name is resolved
+//! once for each connection, and the checked results are used as they are, so that a second lookup
+//! cannot lead elsewhere.
 
 use std::error::Error;
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use capstan_safety::address::{AddressPolicy, AddressRefusal, Loopback};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Checks the addresses of one host.
+/// Checks the IP addresses of one host.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressGuard {
     host: Host,
@@ -20,14 +20,14 @@ pub(crate) struct AddressGuard {
     loopback: Loopback,
 }
 
-/// The host of a URL, as it is connected to.
+/// The host of a URL that is connected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Host {
     Literal(IpAddr),
     Name(String),
 }
 
-/// Why a host has no address to connect to.
+/// The reason why a host has no address to connect to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LookupError {
     #[error(transparent)]
@@ -39,16 +39,16 @@ pub(crate) enum LookupError {
 // === impl Host ===
 
 impl Host {
-    /// The host that a parsed URL gives.
+    /// The host of a parsed URL.
     pub(crate) fn of(host: &str) -> Self {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         bare.parse().map_or_else(|_| Self::Name(bare.to_owned()), Self::Literal)
     }
 
-    /// The addresses of the host, unchecked.
+    /// Resolves the addresses of the host, unchecked.
     ///
     /// # Errors
-    /// When the name cannot be resolved.
+    /// If the name cannot be resolved.
     pub(crate) async fn addresses(&self, port: u16) -> io::Result<Vec<SocketAddr>> {
         match self {
             Self::Literal(address) => Ok(vec![SocketAddr::new(*address, port)]),
@@ -64,7 +64,7 @@ impl AddressGuard {
         Self { host, policy: Arc::new(policy), loopback }
     }
 
-    /// Checks the host if it is a literal; a name is checked when it is looked up.
+    /// Checks the host if it is a literal; a name is checked when it is resolved.
     pub(crate) fn check_literal(&self) -> Result<(), AddressRefusal> {
         match &self.host {
             Host::Literal(address) => self.policy.check(*address, self.loopback),
@@ -72,20 +72,21 @@ impl AddressGuard {
         }
     }
 
-    /// The addresses to connect to.
+    /// Resolves the addresses to connect to.
     ///
     /// # Errors
-    /// When one of them is refused, or when there are none.
+    /// If one of them is refused, or the lookup fails.
     pub(crate) async fn lookup(&self, port: u16) -> Result<Vec<SocketAddr>, LookupError> {
         let found = self.host.addresses(port).await?;
         self.admit(found).map_err(LookupError::Refused)
     }
 
-    /// The results of a lookup, if all are allowed: one that is not may be the one that answers.
+    /// Returns the results of a lookup if all are allowed. A refused one could be the one that
+    /// answers.
     fn admit(&self, mut found: Vec<SocketAddr>) -> Result<Vec<SocketAddr>, AddressRefusal> {
         let refusal = |address: &SocketAddr| self.policy.check(address.ip(), self.loopback).err();
         if self.loopback == Loopback::Configured && found.iter().any(|one| refusal(one).is_none()) {
-            // A name for this machine may have further addresses, which do not count.
+            // A name for this machine may have further addresses, which are ignored.
             found.retain(|address| refusal(address).is_none());
         }
         let mut refusals = found.iter().filter_map(refusal);
@@ -108,7 +109,7 @@ impl Resolve for AddressGuard {
         Box::pin(async move {
             let asked = Host::Name(name.as_str().to_owned());
             let found = asked.addresses(0).await?;
-            // Other names are those of proxies, which the operator of this machine chose.
+            // Other names are those of proxies, which the operator of this machine configured.
             let is_guarded =
                 matches!(&guard.host, Host::Name(own) if own.eq_ignore_ascii_case(name.as_str()));
             let found = if is_guarded { guard.admit(found)? } else { found };
@@ -117,7 +118,7 @@ impl Resolve for AddressGuard {
     }
 }
 
-/// The refused address behind an error of a connection.
+/// Finds the refused address among the causes of a connection error.
 pub(crate) fn refusal_in<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e AddressRefusal> {
     let mut cause = Some(error);
     while let Some(error) = cause {

@@ -1,4 +1,4 @@
-//! What leads where, and what is looked at before anything goes there.
+//! Tests of destinations and of the address checks before anything is sent.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn a_socket_and_the_path_behind_it_are_told_apart() {
     }
 }
 
-/// How an address is reached: the short way, the long way, or not at all.
+/// The transport that an address gets: local, far, or refused.
 fn reached(address: &WebAddress, policy: &AddressPolicy) -> &'static str {
     let masker = Arc::new(Masker::new(std::iter::empty()));
     match Client::new(address, &[], masker, policy).unwrap().transport() {
@@ -71,7 +71,7 @@ fn only_addresses_of_this_machine_bypass_the_proxy() {
     }
 }
 
-/// Holes 1: the rule is about the address that is dialled, however it is written.
+/// Holes 1: the rule applies to the address that is dialled, however it is written.
 #[test]
 fn nothing_is_sent_to_a_literal_that_is_not_public_unless_the_configuration_allows_it() {
     let list = |network: &str| {

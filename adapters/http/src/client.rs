@@ -25,16 +25,16 @@ use crate::transport::{
     AGENT, HttpBody, HttpRequest, HttpResponse, Target, Transport, TransportError,
 };
 
-/// How often a redirect is followed.
+/// The largest number of redirects followed.
 const MAX_HOPS: usize = 5;
 
-/// How long a connection may take to be established.
+/// The timeout for establishing a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
 /// How long an idle connection is kept.
 const KEEP: Duration = Duration::from_secs(30);
 
-/// The client of one origin. It is cheap to clone, and clones share their connections.
+/// An HTTP client for one origin. It is cheap to clone, and clones share their connections.
 #[derive(Clone)]
 pub struct Client {
     transport: Transport,
@@ -44,22 +44,22 @@ pub struct Client {
     masker: Arc<Masker>,
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
     /// The request cannot be sent as it is.
     #[error("the request cannot be sent: {0}")]
     Unfit(&'static str),
-    /// The request did not leave.
+    /// The request was not sent.
     #[error("{0}")]
     NotSent(String),
-    /// The request did not leave: the address policy refuses its destination.
+    /// The request was not sent: the address policy refuses its destination.
     #[error("{0}")]
     Blocked(String),
     /// The request was sent; the answer redirects it to another server, which is not followed.
     #[error("{0}")]
     Elsewhere(String),
-    /// The request left; its outcome is not known.
+    /// The request was sent; its outcome is unknown.
     #[error("{0}")]
     Lost(String),
     /// The server redirects the request, and the redirect cannot be followed.
@@ -75,11 +75,11 @@ pub enum HttpError {
 // === impl Client ===
 
 impl Client {
-    /// A client for the origin of an address, which sends these headers with every request. Nothing
-    /// is sent yet. Errors are passed through the masker.
+    /// Creates a client for the origin of an address, which sends these headers with every request.
+    /// Nothing is sent yet. Secrets in errors are hidden by the masker.
     ///
     /// # Errors
-    /// When a header cannot be sent or no client can be made.
+    /// If a header cannot be sent or the client cannot be created.
     pub fn new(
         address: &WebAddress,
         headers: &[(String, Secret<String>)],
@@ -92,7 +92,7 @@ impl Client {
         Ok(Self { transport, target, credentials, masker })
     }
 
-    /// A client that proves itself with these credentials beside its own. It shares the connections.
+    /// Returns a client that also applies these credentials. It shares the connections.
     #[must_use]
     pub fn with(&self, credentials: Arc<dyn Credentials>) -> Self {
         let mut client = self.clone();
@@ -100,7 +100,7 @@ impl Client {
         client
     }
 
-    /// The address that it was made for.
+    /// The address that the client was created for.
     pub fn target(&self) -> &Target {
         &self.target
     }
@@ -110,17 +110,18 @@ impl Client {
         &self.transport
     }
 
-    /// Whether a URL is of the same origin.
+    /// True if a URL has the same origin.
     pub fn same_origin(&self, url: &Url) -> bool {
         url.origin() == self.target.url().origin()
     }
 
-    /// Sends a request with the credentials and follows redirects within the origin. When the server
-    /// answers with status 401 and there are other credentials, sends it once more. The request is
-    /// written again each time, so that nothing is copied for redirects that do not come.
+    /// Sends a request with the credentials and follows redirects within the origin.
+    /// If the server answers with status 401 and there are other credentials, sends it once more.
+    /// `write` composes the request again each time, so that nothing is copied if there is no
+    /// redirect.
     ///
     /// # Errors
-    /// When there is no answer. A status that is an error is an answer.
+    /// If there is no answer. An error status is an answer.
     pub async fn follow(
         &self,
         write: &(dyn Fn() -> HttpRequest + Sync),
@@ -151,7 +152,7 @@ impl Client {
         Err(HttpError::Redirected { status: 308, words })
     }
 
-    /// Whether other credentials can replace those that the server did not accept.
+    /// True if other credentials can replace those that the server did not accept.
     fn has_others(&self) -> bool {
         self.credentials.iter().any(|credentials| credentials.challenged())
     }
@@ -159,7 +160,7 @@ impl Client {
     /// Sends a request without credentials and follows no redirect.
     ///
     /// # Errors
-    /// When there is no answer.
+    /// If there is no answer.
     pub async fn send_once(&self, request: Box<HttpRequest>) -> Result<HttpResponse, HttpError> {
         self.transport.send(request).await.map_err(|error| self.not_sent(error))
     }
@@ -214,10 +215,10 @@ impl Client {
         }
     }
 
-    /// The next piece of a body; `None` at its end.
+    /// Reads the next piece of a body; `None` at its end.
     ///
     /// # Errors
-    /// When the connection breaks.
+    /// If the connection breaks.
     pub async fn chunk(&self, body: &mut HttpBody) -> Result<Option<Bytes>, HttpError> {
         body.chunk().await.map_err(|error| self.lost(error))
     }
@@ -226,12 +227,12 @@ impl Client {
         HttpError::Lost(self.mask(&error.reason()))
     }
 
-    /// Hides the secrets of this origin in a text.
+    /// Masks the secrets of this origin in a text.
     pub fn mask(&self, text: &str) -> String {
         self.masker.mask(text)
     }
 
-    /// The pieces of a body as they come. An error is the last item.
+    /// Streams the pieces of a body. An error is the last item.
     pub fn stream(&self, body: HttpBody) -> BoxStream<'static, Result<Bytes, String>> {
         let masker = Arc::clone(&self.masker);
         let stream = stream::unfold(Some(body), move |body| {
@@ -247,10 +248,10 @@ impl Client {
         stream.boxed()
     }
 
-    /// Reads at most `limit` bytes of a body; the flag is true when that is all of it.
+    /// Reads at most `limit` bytes of a body; the flag is true if that is all of it.
     ///
     /// # Errors
-    /// When the connection breaks.
+    /// If the connection breaks.
     pub async fn read(&self, mut from: HttpBody, limit: usize) -> Result<(Bytes, bool), HttpError> {
         let length = from.length().and_then(|length| usize::try_from(length).ok());
         let Some(first) = self.chunk(&mut from).await? else {
@@ -259,7 +260,7 @@ impl Client {
         if first.len() <= limit && from.has_ended().await {
             return Ok((first, true));
         }
-        // Room that is not written to costs nothing.
+        // Memory that is not written to costs nothing.
         let room = length.map_or(first.len() * 2, |length| length.min(limit));
         let mut body = BytesMut::with_capacity(room);
         let mut next = Some(first);
@@ -281,7 +282,7 @@ fn transport(
     headers: &[(String, Secret<String>)],
     policy: &AddressPolicy,
 ) -> Result<Transport, String> {
-    // A caller that asks for compression needs a client that undoes it.
+    // A caller that requests compression needs a client that decompresses.
     let is_plain = |(name, _): &(String, _)| !name.eq_ignore_ascii_case("accept-encoding");
     let guard = AddressGuard::new(address.target_host(), policy.clone(), address.loopback);
     let local = || local(address, &guard).filter(|_| headers.iter().all(is_plain));
@@ -292,7 +293,7 @@ fn transport(
     })
 }
 
-/// The connection pool for a server of this machine that needs neither encryption nor a password.
+/// The connection pool for a server on this machine that needs neither encryption nor a password.
 fn local(address: &WebAddress, guard: &AddressGuard) -> Option<Transport> {
     let WebAddress { url, socket, .. } = address;
     if url.scheme() != "http" || !url.username().is_empty() || url.password().is_some() {
@@ -316,7 +317,7 @@ fn far(address: &WebAddress, guard: AddressGuard) -> Result<reqwest::Client, Str
     let mut builder = reqwest::Client::builder()
         .user_agent(AGENT)
         .referer(false)
-        // Redirects are followed by `Client`, which knows where credentials may go.
+        // Redirects are followed by `Client`, which controls where credentials are sent.
         .redirect(Policy::none())
         .connect_timeout(CONNECT_LIMIT)
         .pool_idle_timeout(KEEP)
@@ -330,8 +331,9 @@ fn far(address: &WebAddress, guard: AddressGuard) -> Result<reqwest::Client, Str
     builder.build().map_err(|error| format!("no HTTP client could be made: {error}"))
 }
 
-/// Whether an address may be advised: a public literal, or a name that is not one of this machine or
-/// of a local network. The addresses of a name are checked when it is connected to.
+/// True if an address may be suggested in an error.
+/// It must be a public literal, or a name that is not one of this machine or of a local network.
+/// The IP addresses of a name are checked on connect.
 fn may_be_public(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     if let Ok(address) = host.parse() {

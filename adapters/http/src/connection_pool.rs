@@ -1,9 +1,9 @@
-//! Requests to servers of this machine: plain HTTP/1.1 over connections that are used again.
+//! A connection pool for servers on this machine: plain HTTP/1.1 over reused connections.
 //!
-//! What leads to other machines goes through `reqwest`, which knows proxies and encryption. Here is
-//! none of that, and whoever waits for an answer drives the connection that
-//! it comes on, so that a request wakes up nobody else. Connections that wait are looked after by
-//! a task that ends with the last of them.
+//! Requests to other machines go through `reqwest`, which supports proxies and encryption. Neither
+//! is needed here. The task that waits for an answer drives the connection itself, so that a
+//! request wakes no other task. Idle connections are closed by a background task that ends when
+//! there are none left.
 
 use std::io;
 use std::path::PathBuf;
@@ -26,25 +26,25 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::address_guard::{AddressGuard, LookupError};
 use crate::payload::Payload;
 
-/// How long a connection may take to come about.
+/// The timeout for establishing a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
-/// How long a connection that nobody uses is kept.
+/// How long an idle connection is kept.
 const KEEP: Duration = Duration::from_secs(30);
 
-/// Connections that are kept although nobody uses them.
+/// The largest number of idle connections.
 const MAX_IDLE: usize = 256;
 
-/// How much is read at once, in bytes.
+/// The size of the read buffer, in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// The way to a server of this machine.
+/// The connections to one server on this machine.
 pub(crate) struct ConnectionPool {
     place: Place,
     idle: Mutex<Idle>,
 }
 
-/// Where a server of this machine listens.
+/// The endpoint that a server on this machine listens on.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// A name or address of this machine, which is checked for each connection, and a port.
@@ -52,21 +52,21 @@ pub(crate) enum Place {
     Socket(PathBuf),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum LocalError {
     /// There is no connection.
     Connect(io::Error),
-    /// The address is refused; no connection was tried.
+    /// The address is refused; no connection was attempted.
     Refused(AddressRefusal),
-    /// The connection broke. Whether the request arrived is not known.
+    /// The connection broke. It is unknown if the request arrived.
     Broken(hyper::Error),
 }
 
-/// The body of an answer, as it comes.
+/// The body of an answer, still arriving.
 pub(crate) struct Flow {
     body: Incoming,
-    /// Given back when the body has ended.
+    /// Returned to the pool when the body has ended.
     line: Option<Line>,
     home: Arc<ConnectionPool>,
 }
@@ -74,14 +74,14 @@ pub(crate) struct Flow {
 #[derive(Default)]
 struct Idle {
     lines: Vec<(Line, Instant)>,
-    /// Whether somebody looks after them.
+    /// True if a background task closes idle connections.
     minded: bool,
 }
 
 /// One connection.
 struct Line {
     sender: SendRequest<Payload>,
-    /// `None` when it has ended.
+    /// `None` after the connection has ended.
     connection: Option<Box<Connection<Stream, Payload>>>,
 }
 
@@ -106,7 +106,7 @@ impl ConnectionPool {
         loop {
             let (mut line, is_new) = match self.take() {
                 Some(line) => (line, false),
-                // Rare, and larger than all the rest.
+                // Boxed, because it is rare, and larger than all the rest.
                 None => (Box::pin(self.connect()).await?, true),
             };
             let Line { sender, connection } = &mut line;
@@ -120,7 +120,7 @@ impl ConnectionPool {
                     let home = Arc::clone(self);
                     return Ok(response.map(|body| Flow { body, line: Some(line), home }));
                 }
-                // The server was tired of an idle connection, and nothing of the request has left.
+                // The server closed an idle connection, and nothing of the request was sent.
                 Err(mut error) => match error.take_message() {
                     Some(again) if !is_new => *request = again,
                     Some(_) | None => return Err(LocalError::Broken(error.into_error())),
@@ -150,7 +150,7 @@ impl ConnectionPool {
         Ok(Line { sender, connection: Some(Box::new(connection)) })
     }
 
-    /// The connection that was used last.
+    /// Takes the idle connection that was used last.
     fn take(&self) -> Option<Line> {
         let mut idle = self.idle();
         while let Some((line, since)) = idle.lines.pop() {
@@ -169,7 +169,7 @@ impl ConnectionPool {
         idle.lines.push((line, Instant::now()));
         if !std::mem::replace(&mut idle.minded, true) {
             drop(idle);
-            // Holds on to nothing, so that the connections end with whoever used them.
+            // A weak reference, so that the connections end with the pool.
             let home = Arc::downgrade(self);
             tokio::spawn(async move {
                 loop {
@@ -182,7 +182,7 @@ impl ConnectionPool {
         }
     }
 
-    /// Ends connections that nobody has used for long; whether there are others.
+    /// Closes connections that were idle for too long; `true` if others remain.
     fn sweep(&self) -> bool {
         let mut idle = self.idle();
         idle.lines.retain(|(_, since)| since.elapsed() < KEEP);
@@ -209,7 +209,7 @@ impl From<LookupError> for LocalError {
 // === impl Flow ===
 
 impl Flow {
-    /// The next piece of the body; `None` at its end.
+    /// Reads the next piece of the body; `None` at its end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, hyper::Error> {
         poll_fn(|cx| self.poll_chunk(cx)).await
     }
@@ -246,12 +246,12 @@ impl Flow {
         }
     }
 
-    /// How long the body is, where that is known.
+    /// The length of the body, if known.
     pub(crate) fn length(&self) -> Option<u64> {
         self.body.size_hint().exact()
     }
 
-    /// Whether there is no more to come. The connection is then used again.
+    /// True if nothing more follows. The connection then returns to the pool.
     pub(crate) async fn has_ended(&mut self) -> bool {
         if !self.body.is_end_stream() {
             return false;
@@ -282,11 +282,11 @@ impl Line {
     }
 }
 
-/// Lets a connection write and read what it can.
+/// Polls a connection, so that it reads and writes as much as it can.
 fn drive(connection: &mut Option<Box<Connection<Stream, Payload>>>, cx: &mut Context<'_>) {
     let ended = connection.as_mut().is_some_and(|line| Pin::new(&mut **line).poll(cx).is_ready());
     if ended {
-        // Whoever waits for something on it is told why it has ended.
+        // Pending operations on the connection fail with the reason.
         *connection = None;
     }
 }

@@ -1,7 +1,7 @@
 //! Credentials that are added to requests.
 //!
-//! **Invariant:** this crate knows no login. It asks [`Credentials`] for the proof of each request and
-//! tells them when the server does not accept it.
+//! **Invariant:** this crate implements no login. It asks [`Credentials`] to authenticate each
+//! request and reports to them if the server rejects it.
 
 use capstan_model::Secret;
 use futures::future::BoxFuture;
@@ -10,25 +10,25 @@ use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 use crate::client::HttpError;
 use crate::transport::{HttpRequest, Target};
 
-/// Proves to a server who sends a request.
+/// Authenticates requests to a server.
 pub trait Credentials: Send + Sync {
-    /// Adds the proof to a request: headers, query parameters or cookies.
+    /// Adds the credentials to a request: headers, query parameters or cookies.
     fn apply<'a>(&'a self, request: &'a mut HttpRequest) -> Applied<'a>;
 
-    /// Notes that the server answered with status 401. True when another proof is worth one more
+    /// Records that the server answered with status 401. True if other credentials justify one more
     /// request.
     fn challenged(&self) -> bool;
 }
 
-/// The state of a proof.
+/// The result of adding credentials.
 pub enum Applied<'a> {
-    /// It is in the request.
+    /// The credentials are in the request.
     Ready,
-    /// It must be fetched first, and is in the request when the future is done.
+    /// The credentials must be fetched first, and are in the request when the future completes.
     Wait(BoxFuture<'a, Result<(), HttpError>>),
 }
 
-/// Headers of the configuration. Headers that a request has already win.
+/// Headers from the configuration. Headers that a request already has take precedence.
 pub(crate) struct StaticHeaders(HeaderMap);
 
 // === impl StaticHeaders ===
@@ -37,7 +37,7 @@ impl StaticHeaders {
     /// The headers, without those that frame a message.
     ///
     /// # Errors
-    /// When a header cannot be sent.
+    /// If a header cannot be sent.
     pub(crate) fn new(given: &[(String, Secret<String>)]) -> Result<Self, String> {
         let mut headers = HeaderMap::new();
         for (name, value) in given {
@@ -76,17 +76,17 @@ impl HttpRequest {
     /// Adds a header.
     ///
     /// # Errors
-    /// When it has characters that cannot be sent.
+    /// If it has characters that cannot be sent.
     pub fn add_header(&mut self, name: &str, value: &str) -> Result<(), HttpError> {
         let (name, value) = sensitive(name, value).ok_or(UNFIT)?;
         self.headers.append(name, value);
         Ok(())
     }
 
-    /// Adds a cookie behind those that the request has.
+    /// Adds a cookie after those that the request has.
     ///
     /// # Errors
-    /// When it has characters that cannot be sent.
+    /// If it has characters that cannot be sent.
     pub fn add_cookie(&mut self, name: &str, value: &str) -> Result<(), HttpError> {
         let before = self.headers.get(COOKIE).map(HeaderValue::as_bytes);
         let before = before.map(|cookies| [cookies, b"; "].concat()).unwrap_or_default();
@@ -109,10 +109,10 @@ impl HttpRequest {
     }
 }
 
-/// Why a request with such a header is not sent.
+/// The error for a header or cookie that cannot be sent.
 const UNFIT: HttpError = HttpError::Unfit("a header has characters that cannot be sent");
 
-/// A header whose value no debug output shows; `None` when it cannot be sent.
+/// A header whose value is hidden in debug output; `None` if it cannot be sent.
 fn sensitive(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
     let mut value = HeaderValue::from_str(value).ok()?;

@@ -1,4 +1,4 @@
-//! Fetches documents that anyone may have: without credentials, and with redirects to other servers.
+//! Fetches public documents: without credentials, and with redirects to other servers.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::payload::Payload;
 use crate::plain::PlainResponse;
 use crate::transport::HttpRequest;
 
-/// How often a redirect is followed.
+/// The largest number of redirects followed.
 const MAX_HOPS: usize = 4;
 
-/// Fetches at most `limit` bytes of what is at an address.
+/// Fetches at most `limit` bytes from an address.
 ///
-/// Every hop of a redirect is checked anew: another origin than the first must be at a public
-/// address, whatever `policy` allows, and an encrypted address never leads to one that is not.
+/// Every redirect is checked again: an origin other than the first must have a public address,
+/// whatever `policy` allows, and a redirect from an encrypted to an unencrypted address is refused.
 ///
 /// # Errors
-/// Why there is no answer. What a status says is none of these.
+/// If there is no answer. An error status is an answer.
 pub async fn download(
     from: &WebAddress,
     policy: &AddressPolicy,

@@ -1,9 +1,9 @@
-//! The one HTTP client: every request to a server on the web leaves through [`Client`].
+//! The one HTTP client: every HTTP request to a server is sent through [`Client`].
 //!
-//! [`WebAddress`] is where a request goes; `address_guard` checks the addresses that are connected to.
-//! [`Credentials`] prove who sends a request.
+//! [`WebAddress`] is the destination of a request; `address_guard` checks the IP addresses before a
+//! connection is made. [`Credentials`] authenticate requests.
 //! `transport` sends: over `connection_pool` to this machine, through `reqwest` to all others, and
-//! `plain` reads whole answers. [`download`] fetches public documents.
+//! `plain` reads whole answers. `download` fetches public documents.
 
 mod address;
 mod address_guard;

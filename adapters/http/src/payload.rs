@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-/// Up to three pieces that are sent one after the other.
+/// A body of up to three pieces that are sent one after the other.
 #[derive(Clone, Debug, Default)]
 pub struct Payload {
     pieces: [Bytes; 3],
@@ -16,17 +16,17 @@ pub struct Payload {
 // === impl Payload ===
 
 impl Payload {
-    /// Whether it has no bytes.
+    /// True if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its length in bytes.
+    /// The length in bytes.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(Bytes::len).sum()
     }
 
-    /// All of it in one piece.
+    /// Returns the body in one piece.
     pub fn whole(&self) -> Bytes {
         match &self.pieces {
             [whole, b, c] if b.is_empty() && c.is_empty() => whole.clone(),

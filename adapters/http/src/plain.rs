@@ -1,8 +1,7 @@
-//! Requests to servers on the web that do not speak MCP: one leaves, and what comes back is read to
-//! its end or to a limit.
+//! Requests to servers that do not speak MCP: the answer is read to its end or to a limit.
 //!
-//! **Invariant:** the path and the query are sent as they were given. Where an address would tidy
-//! them up, as it does with `..`, nothing is sent.
+//! **Invariant:** the path and the query are sent as given. If URL parsing would normalize them, as
+//! it does with `..`, nothing is sent.
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
@@ -12,42 +11,42 @@ use crate::client::{Client, HttpError};
 use crate::payload::Payload;
 use crate::transport::{HttpRequest, HttpResponse};
 
-/// What is sent.
+/// A request.
 #[derive(Clone, Default)]
 pub struct PlainRequest {
     /// The method, in capitals.
     pub method: &'static str,
     /// The path, escaped.
     pub path: String,
-    /// What stands behind the `?`, escaped.
+    /// The text after the `?`, escaped.
     pub query: Option<String>,
-    /// Headers beside those that are sent with every request, over which these win.
+    /// Headers in addition to those of every request; these take precedence.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// What came back.
+/// An answer.
 #[derive(Clone, Debug)]
 pub struct PlainResponse {
     /// The status.
     pub status: u16,
-    /// The content type, as it was written.
+    /// The content type, as received.
     pub content_type: Option<String>,
     /// The body, or its beginning.
     pub body: Bytes,
-    /// Whether that is all of it.
+    /// True if `body` is all of it.
     pub whole: bool,
 }
 
 // === impl Client ===
 
 impl Client {
-    /// Sends a request and reads at most `limit` bytes of what comes back. Redirects are followed
-    /// within the origin.
+    /// Sends a request and reads at most `limit` bytes of the answer. Redirects are followed within
+    /// the origin.
     ///
     /// # Errors
-    /// Why there is no answer. What a status says is none of these.
+    /// If there is no answer. An error status is an answer.
     pub async fn send(
         &self,
         request: PlainRequest,
@@ -76,7 +75,7 @@ impl Client {
     }
 }
 
-/// The address with another path and query; `None` where they would not stay as they are.
+/// The address with another path and query; `None` if URL parsing would change them.
 fn exact(base: &Url, path: &str, query: Option<&str>) -> Option<Url> {
     let mut url = base.clone();
     url.set_fragment(None);

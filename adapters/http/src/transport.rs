@@ -1,4 +1,4 @@
-//! How requests leave: straight to servers of this machine, through `reqwest` to all others.
+//! Sends requests: directly to servers on this machine, through `reqwest` to all others.
 
 use std::io;
 use std::sync::Arc;
@@ -17,28 +17,28 @@ use crate::connection_pool::{ConnectionPool, Flow, LocalError, Place};
 use crate::payload::Payload;
 use crate::unpack::Unpacker;
 
-/// Who we say we are.
+/// Our `User-Agent`.
 pub(crate) const AGENT: &str = concat!("capstan/", env!("CARGO_PKG_VERSION"));
 
 const OURSELVES: HeaderValue = HeaderValue::from_static(AGENT);
 
-/// The one encoding that is undone here.
+/// The only encoding that is decoded here.
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
-/// The way that requests to one origin take.
+/// The transport of the requests to one origin.
 #[derive(Clone)]
 pub(crate) enum Transport {
     Local(Arc<ConnectionPool>, HeaderValue),
     Far(Client),
-    /// Nothing leaves: the address is refused.
+    /// Nothing is sent: the address is refused.
     Refused(Arc<AddressRefusal>),
 }
 
-/// An address, ready to be sent to. It is cheap to clone.
+/// A parsed address to send requests to. It is cheap to clone.
 #[derive(Clone)]
 pub struct Target {
     url: Arc<Url>,
-    /// Its path and query, or why they cannot be sent.
+    /// The path and query, or the reason why they cannot be sent.
     path: Result<Uri, String>,
 }
 
@@ -49,23 +49,23 @@ pub struct HttpRequest {
     pub method: Method,
     /// The destination.
     pub to: Target,
-    /// Headers beside the configured ones, over which these win.
+    /// Headers in addition to the configured ones; these take precedence.
     pub headers: HeaderMap,
     /// The body.
     pub body: Payload,
 }
 
-/// The beginning of an answer.
+/// The status and headers of an answer, with its unread body.
 pub struct HttpResponse {
     /// The status.
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, which is read after this.
+    /// The body, still to be read.
     pub body: HttpBody,
 }
 
-/// The body of an answer, as it comes; read it with [`Client::chunk`](crate::Client::chunk).
+/// The body of an answer, still arriving; read it with [`Client::chunk`](crate::Client::chunk).
 pub struct HttpBody(Incoming);
 
 enum Incoming {
@@ -74,30 +74,30 @@ enum Incoming {
     Far(reqwest::Response),
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum TransportError {
     Local(LocalError),
     Far(reqwest::Error),
-    /// The address is refused; no connection was tried.
+    /// The address is refused; no connection was attempted.
     Refused(AddressRefusal),
     /// The address has no path that can be sent.
     Path(String),
-    /// The answer is in an encoding that nobody asked for.
+    /// The answer has an encoding that was not requested.
     Encoded(String),
-    /// The answer cannot be unpacked.
+    /// The answer cannot be decompressed.
     Packed(io::Error),
 }
 
 // === impl Transport ===
 
 impl Transport {
-    /// Straight to a server of this machine, by the name that it is called.
+    /// Connects directly to a server on this machine; `host` is sent as its name.
     pub(crate) fn local(place: Place, host: HeaderValue) -> Self {
         Self::Local(Arc::new(ConnectionPool::new(place)), host)
     }
 
-    /// Sends, and waits for the beginning of the answer.
+    /// Sends a request and waits for the beginning of the answer.
     pub(crate) async fn send(
         &self,
         order: Box<HttpRequest>,
@@ -114,7 +114,7 @@ impl Transport {
                 let body = HttpBody(body);
                 Ok(HttpResponse { status: head.status, headers: head.headers, body })
             }
-            // Kept out of the way of the other, which every call to this machine would carry along.
+            // Boxed, because its size would otherwise be part of every call to this machine.
             Self::Far(client) => Ok(Box::pin(send_far(client, order)).await?),
             Self::Refused(refusal) => Err(TransportError::Refused((**refusal).clone())),
         }
@@ -147,7 +147,7 @@ fn request(
     Ok(Box::new(request))
 }
 
-/// Whether a body is packed, in the one way that we ask for.
+/// True if a body is compressed with gzip, the only encoding that is requested.
 fn is_packed(headers: &HeaderMap) -> Result<bool, TransportError> {
     match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"identity") => Ok(false),
@@ -179,7 +179,7 @@ impl From<Url> for Target {
 // === impl HttpBody ===
 
 impl HttpBody {
-    /// The next piece; `None` at the end.
+    /// Reads the next piece; `None` at the end.
     pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, TransportError> {
         let broken = |error| TransportError::from(LocalError::Broken(error));
         match &mut self.0 {
@@ -197,7 +197,7 @@ impl HttpBody {
         }
     }
 
-    /// Whether it is known already that nothing more comes.
+    /// True if it is already known that nothing more follows.
     pub async fn has_ended(&mut self) -> bool {
         match &mut self.0 {
             Incoming::Local(flow) => flow.has_ended().await,
@@ -205,7 +205,7 @@ impl HttpBody {
         }
     }
 
-    /// Its length, where that is known.
+    /// The length of the body, if known.
     pub fn length(&self) -> Option<u64> {
         match &self.0 {
             Incoming::Local(flow) => flow.length(),
@@ -218,7 +218,7 @@ impl HttpBody {
 // === impl TransportError ===
 
 impl TransportError {
-    /// Whether nothing has left.
+    /// True if nothing was sent.
     pub(crate) fn is_connect(&self) -> bool {
         match self {
             Self::Local(LocalError::Connect(_) | LocalError::Refused(_))
@@ -229,7 +229,7 @@ impl TransportError {
         }
     }
 
-    /// What went wrong at the bottom; the layers above only say that something did.
+    /// The message of the innermost error; the outer ones only say that something failed.
     #[expect(clippy::match_same_arms, reason = "errors of several types with one name")]
     pub(crate) fn reason(self) -> String {
         let what = if self.is_connect() { "no connection" } else { "the connection broke" };

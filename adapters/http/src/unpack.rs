@@ -1,14 +1,14 @@
-//! Unpacks a body as it comes.
+//! Decompresses a body incrementally.
 
 use std::io::{self, Write as _};
 
 use bytes::{Buf as _, Bytes};
 use flate2::write::GzDecoder;
 
-/// How much is unpacked at once, in bytes: a thousand times as much may come out of it.
+/// The number of bytes decompressed at once: the output can be a thousand times as long.
 const STEP: usize = 1024;
 
-/// Unpacks gzip, piece by piece.
+/// Decompresses gzip, piece by piece.
 pub(crate) struct Unpacker {
     decoder: GzDecoder<Vec<u8>>,
     packed: Bytes,
@@ -23,12 +23,12 @@ impl Default for Unpacker {
 }
 
 impl Unpacker {
-    /// Takes what came next; what came before has been unpacked.
+    /// Adds the next compressed piece; the previous one must be consumed.
     pub(crate) fn push(&mut self, packed: Bytes) {
         self.packed = packed;
     }
 
-    /// A piece of what was taken; `None` when more must come first.
+    /// Returns the next decompressed piece; `None` if more input is needed.
     pub(crate) fn next(&mut self) -> io::Result<Option<Bytes>> {
         while !self.packed.is_empty() {
             let step = self.packed.get(..STEP).unwrap_or(&self.packed);
@@ -48,7 +48,7 @@ impl Unpacker {
         Ok(None)
     }
 
-    /// What is left when no more comes; an error when there should be more.
+    /// Returns the rest at the end of the input; an error if the input is incomplete.
     pub(crate) fn end(&mut self) -> io::Result<Option<Bytes>> {
         self.decoder.try_finish()?;
         let rest = std::mem::take(self.decoder.get_mut());

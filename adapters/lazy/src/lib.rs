@@ -1,8 +1,7 @@
-//! What is found out once for all who wait for it: for servers that are no connection, and for what
-//! such servers need.
+//! Single-flight lazy values, for servers that are not connections and for what they depend on.
 //!
-//! **Invariant:** at any time at most one attempt runs. A caller who goes away does not stop it for
-//! the others.
+//! **Invariant:** at most one attempt runs at any time. A caller that is dropped does not stop it
+//! for the others.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,45 +13,45 @@ use futures::future::Shared;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long a failure is believed before another attempt is made.
+/// How long a failure is cached before another attempt is made.
 const BELIEVED: Duration = Duration::from_secs(5);
 
-/// Why there is nothing when whoever would need it is closed.
+/// The error after the value was closed.
 pub const CLOSED: &str = "it was closed";
 
-/// Something that is found out when it is first needed.
+/// A single-flight lazy value, shared by concurrent callers.
 pub struct Attempt<T> {
     made: Mutex<Option<(Link<T>, Instant)>>,
     closing: watch::Sender<bool>,
 }
 
-/// What an attempt leads to.
+/// The result of an attempt.
 pub type Outcome<T> = Result<Arc<T>, AttemptError>;
 
-/// Why an attempt failed.
+/// The reason why an attempt failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttemptError {
-    /// It did not work.
+    /// The attempt failed.
     #[error("{0}")]
     Failed(String),
-    /// A rule about addresses refuses a connection that it needs. Nothing was sent.
+    /// An address rule refuses a connection that the attempt needs. Nothing was sent.
     #[error("{0}")]
     Blocked(String),
-    /// The server answered, and leads to another one, where we do not go.
+    /// The server answered with a redirect to another server, which is not followed.
     #[error("{0}")]
     Elsewhere(String),
 }
 
-/// An attempt, shared by all who wait for it.
+/// An attempt, shared by all callers that wait for it.
 pub type Link<T> = Shared<BoxFuture<'static, Outcome<T>>>;
 
-/// What a server that has tools and nothing else offers.
+/// The items of a server that has only tools.
 pub struct Offer {
-    /// Its tools.
+    /// The tools.
     pub items: Arc<[Item]>,
-    /// What it says of itself.
+    /// The server's description.
     pub about: Arc<About>,
-    /// What is not as it should be.
+    /// The reason why the server is degraded, if it is.
     pub lacking: Option<String>,
 }
 
@@ -65,8 +64,8 @@ impl<T> Default for Attempt<T> {
 }
 
 impl<T: Send + Sync + 'static> Attempt<T> {
-    /// What was found out, or is by `work`, which runs only where nothing is known that holds. What
-    /// is `stale` does not, and a failure not for long.
+    /// Returns the cached value, or starts `work` if there is none that is valid. A `stale` value
+    /// is not valid, and a failure is cached only briefly.
     pub fn get<W>(&self, stale: impl Fn(&Arc<T>) -> bool, work: impl FnOnce() -> W) -> Link<T>
     where
         W: Future<Output = Outcome<T>> + Send + 'static,
@@ -76,7 +75,8 @@ impl<T: Send + Sync + 'static> Attempt<T> {
             let holds = match link.peek() {
                 None => true,
                 Some(Ok(known)) => !stale(known),
-                // A rule costs nothing to ask again, and its line may have been added.
+                // Checking a rule again costs nothing, and the operator may have allowed the
+                // address by now.
                 Some(Err(AttemptError::Blocked(_))) => false,
                 Some(Err(AttemptError::Failed(_) | AttemptError::Elsewhere(_))) => {
                     since.elapsed() < BELIEVED
@@ -98,12 +98,13 @@ impl<T: Send + Sync + 'static> Attempt<T> {
         .shared();
         *made = Some((link.clone(), Instant::now()));
         drop(made);
-        // Driven by a task of its own, so that a caller who goes away does not stop it for others.
+        // Driven by a task of its own, so that a caller that is dropped does not stop it for
+        // others.
         tokio::spawn(link.clone());
         link
     }
 
-    /// A part of what was found out, where there is something.
+    /// Returns a part of the value, if there is one.
     pub fn peek<R>(&self, part: impl FnOnce(&T) -> R) -> Option<R> {
         match lock(&self.made).as_ref()?.0.peek()? {
             Ok(known) => Some(part(known)),
@@ -111,7 +112,7 @@ impl<T: Send + Sync + 'static> Attempt<T> {
         }
     }
 
-    /// How it stands, where `lacking` tells what is not as it should be.
+    /// The state of the server; `lacking` returns the reason why it is degraded, if it is.
     pub fn state(&self, lacking: impl Fn(&T) -> Option<&String>) -> ServerState {
         match lock(&self.made).as_ref().map(|(link, _)| link.peek()) {
             None => ServerState::Idle,
@@ -126,12 +127,12 @@ impl<T: Send + Sync + 'static> Attempt<T> {
 }
 
 impl<T> Attempt<T> {
-    /// Ends what runs and lets nothing begin.
+    /// Stops the running attempt and lets no other begin.
     pub fn close(&self) {
         self.closing.send_replace(true);
     }
 
-    /// Whether it was closed.
+    /// True if it was closed.
     pub fn is_closed(&self) -> bool {
         *self.closing.borrow()
     }
@@ -139,7 +140,7 @@ impl<T> Attempt<T> {
     /// Waits until it is closed.
     pub async fn closed(&self) {
         let mut closing = self.closing.subscribe();
-        // Nobody can be gone who would have to say so: that is us.
+        // `self` owns the sender, so waiting cannot fail.
         drop(closing.wait_for(|closing| *closing).await);
     }
 }
@@ -153,7 +154,7 @@ impl<T> Drop for Attempt<T> {
 // === impl AttemptError ===
 
 impl AttemptError {
-    /// The error of a call that failed for this.
+    /// Converts the failure into the error of the call that failed.
     pub fn into_error(self, server: &ServerName) -> CallError {
         let server = server.clone();
         match self {
@@ -163,7 +164,7 @@ impl AttemptError {
         }
     }
 
-    /// The error with words around its own.
+    /// Adds context to the error's message.
     #[must_use]
     pub fn within(self, words: impl FnOnce(&str) -> String) -> Self {
         match self {
@@ -183,7 +184,7 @@ impl From<String> for AttemptError {
 // === impl Offer ===
 
 impl Offer {
-    /// What it has of a kind.
+    /// The items of one kind.
     pub fn list(&self, listing: Listing) -> Arc<[Item]> {
         match listing {
             Listing::Tools => Arc::clone(&self.items),
@@ -219,7 +220,7 @@ mod tests {
         assert_eq!(get().await, Err(not_yet()), "a failure is believed for a while");
         tokio::time::advance(BELIEVED).await;
         assert_eq!(*get().await.unwrap(), 1);
-        // Of many who find one and the same stale, one gets another.
+        // If many callers find the same value stale, only one renews it.
         let refused = get().await.unwrap();
         let renew = || attempt.get(|known| Arc::ptr_eq(known, &refused), next);
         assert_eq!(futures::join!(renew(), renew()), (Ok(Arc::new(2)), Ok(Arc::new(2))));

@@ -26,30 +26,30 @@ use crate::session::listing::Lists;
 use crate::settings::{Era, HttpSettings, Prefer, Settings, StdioSettings, Terms};
 use crate::stdio::Connection;
 
-/// Why a server that was closed is not there.
+/// The reason given for a server that was closed.
 pub(crate) const STOPPED: &str = "it was stopped";
 
-/// Connects to one server, again and again.
+/// Connects to one server, repeatedly if needed.
 pub(crate) struct Connector {
     settings: Settings,
     terms: Arc<Terms>,
-    /// Outlives a connection, so that what it keeps open is used by the next.
+    /// Outlives a connection, so that the next connection reuses its open sockets.
     web: OnceCell<Web>,
-    /// The transport over HTTP that worked last, which is tried first from then on.
+    /// The HTTP transport that worked last; it is tried first.
     worked: Mutex<Option<Way>>,
 }
 
-/// What belongs to the server and outlives a connection to it.
+/// The parts of a server that outlive a connection to it.
 #[derive(Clone)]
 pub(crate) struct Watched {
     pub(crate) ring: Ring,
     pub(crate) masker: Arc<Masker>,
     pub(crate) alive: Arc<Alive>,
-    /// Is told what the server says that belongs to no call.
+    /// Receives the server's notifications that belong to no call.
     pub(crate) listener: Arc<dyn Listener>,
 }
 
-/// One of the two transports over HTTP.
+/// One of the two HTTP transports.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Streamable,
@@ -68,7 +68,7 @@ impl Connector {
         self.terms.name.clone()
     }
 
-    /// Connects within the time that a start may take.
+    /// Connects within the startup timeout.
     pub(crate) async fn connect(&self, watched: &Watched) -> Result<Arc<Session>, Fault> {
         let limit = self.terms.startup_timeout;
         let connecting = async {
@@ -94,7 +94,7 @@ impl Connector {
         watched: &Watched,
     ) -> Result<Arc<Session>, HandshakeError> {
         match self.start(settings, watched, settings.era).await {
-            // Some servers end when the first message is not the one they expect.
+            // Some servers exit when the first message is not the one they expect.
             Err(HandshakeError::DiedInProbe(_)) => {
                 watched.alive.none_left().await;
                 self.start(settings, watched, Era::Legacy).await
@@ -149,7 +149,7 @@ impl Connector {
         debug!(%fault, "tried the other transport over HTTP");
         watched.alive.none_left().await;
         match (self.reach(settings, watched, second.unwrap_or(first)).await, first) {
-            // Neither way is there; what streamable HTTP says is the more telling.
+            // Both transports failed; the error of streamable HTTP is the more useful one.
             (
                 Err(HandshakeError::Failed(
                     Fault::Status { .. } | Fault::NotMcp(_) | Fault::TooLong(_),
@@ -200,7 +200,7 @@ impl Connector {
         }
     }
 
-    /// What is done about a list that has changed.
+    /// Returns the handler for a changed list: it drops the cached list and notifies the listener.
     fn forgetting(&self, lists: &Arc<Lists>, watched: &Watched) -> Changed {
         let (lists, listener) = (Arc::clone(lists), Arc::clone(&watched.listener));
         let name = self.terms.name.clone();
@@ -215,7 +215,7 @@ fn stopped() -> HandshakeError {
     HandshakeError::Failed(Fault::Unreachable(STOPPED.to_owned()))
 }
 
-/// Whether what came back means that the server may speak the other transport.
+/// True if the fault means that the server may speak the other transport.
 fn is_other_way(fault: &Fault, tried: Way) -> bool {
     match (fault, tried) {
         (Fault::Status { status, .. }, Way::Streamable) => matches!(status, 400 | 404 | 405),

@@ -1,45 +1,45 @@
-//! Why a server cannot be used, in terms that tell a login from a broken wire.
+//! Reasons why a server cannot be used; a missing login is separate from a broken connection.
 
 use std::time::Duration;
 
 use capstan_model::{CallError, ServerName, ServerState};
 
-/// Why a server cannot be used.
+/// The reason why a server cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Fault {
-    /// It cannot be reached, or did not start, or makes no sense.
+    /// The server is unreachable, did not start, or does not follow the protocol.
     #[error("{0}")]
     Unreachable(String),
-    /// A rule of ours keeps us from connecting to its address. Nothing was sent.
+    /// One of our rules forbids connecting to its address. Nothing was sent.
     #[error("{0}")]
     Blocked(String),
-    /// It answered, and leads to another server, where we do not go.
+    /// The server answered with a redirect to another server, which is not followed.
     #[error("{0}")]
     Elsewhere(String),
-    /// It wants a login.
+    /// The server requires a login.
     #[error("it wants a login: {0}")]
     Login(String),
-    /// It knows us and says no.
+    /// The server recognizes our login and refuses access.
     #[error("it refuses us: {0}")]
     Forbidden(String),
-    /// It takes no more requests for a while.
+    /// The server accepts no more requests for a while.
     #[error("it takes no more requests for now")]
     RateLimited(Option<Duration>),
-    /// It answered with an HTTP status.
+    /// The server answered with an HTTP status.
     #[error("it answered with HTTP status {status}: {words}")]
     Status {
         /// The status.
         status: u16,
-        /// Its words, or ours for the status.
+        /// The server's message, or our text for the status.
         words: String,
     },
-    /// What it sent is not what the protocol says.
+    /// The server's message violates the protocol.
     #[error("it sent something that is not MCP: {0}")]
     NotMcp(String),
-    /// It sends a message without end; the connection ends with it.
+    /// A message of the server has no end; the connection is closed.
     #[error("it sent something that is not MCP: {0}")]
     Endless(String),
-    /// An answer of it has more bytes than this, and was not kept.
+    /// An answer of the server has more bytes than this, and was dropped.
     #[error("an answer of it has more than {0} bytes")]
     TooLong(usize),
 }
@@ -47,7 +47,7 @@ pub(crate) enum Fault {
 // === impl Fault ===
 
 impl Fault {
-    /// The error of a call that failed for this.
+    /// Converts the fault into the error of the call that failed.
     pub(crate) fn into_error(self, server: &ServerName) -> CallError {
         let server = server.clone();
         match self {
@@ -70,7 +70,7 @@ impl Fault {
         }
     }
 
-    /// The state of a server that failed for this.
+    /// The state of a server that has this fault.
     pub(crate) fn state(&self) -> ServerState {
         match self {
             Self::Login(_) => ServerState::NeedsLogin,
@@ -86,7 +86,7 @@ impl Fault {
         }
     }
 
-    /// Whether asking again at once would get the same answer, so that nobody needs to wait for it.
+    /// True if an immediate retry would fail in the same way. Callers then need not wait for one.
     pub(crate) fn lasts(&self) -> bool {
         match self {
             Self::Blocked(_)

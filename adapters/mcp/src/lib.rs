@@ -1,8 +1,8 @@
 //! Connections to MCP servers.
 //!
-//! [`settings`] is the configuration of one server. [`Server`] implements the hub's port and keeps one
-//! `session` connected; `connect` opens it. A session speaks one era of the protocol over a
-//! `channel`, and `stdio` and `http` are the transports below that.
+//! [`settings`] is the configuration of one server. [`Server`] implements the hub's port and keeps
+//! one `session` connected; `connect` opens it. A session speaks one era of the protocol over a
+//! `channel`; `stdio` and `http` are the transports below that.
 
 pub mod settings;
 mod server;
@@ -16,5 +16,5 @@ mod fault;
 pub use server::Server;
 pub use settings::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 
-/// A server that is started as a child of its keeper and spoken to over its standard streams.
+/// A server that runs as a child of its keeper and communicates over its standard streams.
 pub type StdioServer = Server;

@@ -1,4 +1,4 @@
-//! What the configuration says of one server, ready to be used.
+//! The resolved configuration of one server.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,101 +13,101 @@ use capstan_safety::mask::Masker;
 
 use capstan_process::spawn::Launch;
 
-/// The longest message that is taken of a server in any case, in bytes.
+/// The smallest limit for the length of a server's message, in bytes.
 const LONG: usize = 16 * 1024 * 1024;
 
-/// What a message may have around the answer in it, in bytes.
+/// The room for a message's envelope around the answer, in bytes.
 const ENVELOPE: usize = 1024 * 1024;
 
-/// How to start a server and how to talk to it.
+/// How to start a stdio server and talk to it.
 #[derive(Clone, Debug)]
 pub struct StdioSettings {
-    /// Its name.
+    /// The server's name.
     pub name: ServerName,
     /// The program: a name to be found in `PATH`, or a path.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Its whole environment: what passes by default and what is declared for it.
+    /// The server's whole environment: the default variables and those declared for it.
     pub environment: BTreeMap<String, Secret<String>>,
     /// Values that must not appear in anything we show.
     pub secrets: Vec<Secret<String>>,
-    /// Where it runs; `None` for our own folder.
+    /// The working directory; `None` for our own.
     pub cwd: Option<PathBuf>,
-    /// How long it may take to start and say who it is.
+    /// The deadline for starting the server and finishing the handshake.
     pub startup_timeout: Duration,
-    /// How long it may take to answer.
+    /// The deadline for an answer.
     pub timeout: Duration,
-    /// The longest message of it that is taken, in bytes; see [`max_message`].
+    /// The longest message accepted from the server, in bytes; see [`max_message`].
     pub max_message: usize,
-    /// Which era of the protocol to speak.
+    /// The era of the protocol to speak.
     pub era: Era,
-    /// The folders that it is told to work in.
+    /// The folders that the server is told to work in.
     pub roots: Vec<Root>,
-    /// Whether it may ask the operator anything.
+    /// Controls if the server may ask the operator questions.
     pub elicitation: Elicitation,
-    /// Who is behind the calls.
+    /// The kind of callers behind the calls.
     pub others: Others,
-    /// Our own program, which becomes the keeper.
+    /// The path of our own program, which runs as the keeper.
     pub keeper: PathBuf,
 }
 
-/// Where a server is and how to talk to it.
+/// The address of an HTTP server and how to talk to it.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// Its name.
+    /// The server's name.
     pub name: ServerName,
-    /// Its address: `https://`, `http://`, or a socket and the path behind it as in
-    /// `unix:///run/mcp.sock:/mcp`. It may carry a token.
+    /// The server's address, which may contain a token.
+    /// `https://`, `http://`, or a socket and the path behind it as in `unix:///run/mcp.sock:/mcp`.
     pub url: Secret<String>,
     /// Headers sent with every request.
     pub headers: Vec<(String, Secret<String>)>,
     /// Further values that must not appear in anything we show.
     pub secrets: Vec<Secret<String>>,
-    /// The addresses that it may be reached at.
+    /// The network addresses that may be connected to.
     pub addresses: AddressPolicy,
-    /// Which of the two transports to try.
+    /// The order in which the two transports are tried.
     pub prefer: Prefer,
-    /// How long it may take to say who it is.
+    /// The deadline for the handshake.
     pub startup_timeout: Duration,
-    /// How long it may take to answer.
+    /// The deadline for an answer.
     pub timeout: Duration,
-    /// The longest message of it that is taken, in bytes; see [`max_message`].
+    /// The longest message accepted from the server, in bytes; see [`max_message`].
     pub max_message: usize,
-    /// Which era of the protocol to speak.
+    /// The era of the protocol to speak.
     pub era: Era,
-    /// The folders that it is told to work in.
+    /// The folders that the server is told to work in.
     pub roots: Vec<Root>,
-    /// Whether it may ask the operator anything.
+    /// Controls if the server may ask the operator questions.
     pub elicitation: Elicitation,
-    /// Who is behind the calls.
+    /// The kind of callers behind the calls.
     pub others: Others,
 }
 
-/// How a server is reached and how to talk to it.
+/// The settings of a server, by transport.
 #[derive(Clone, Debug)]
 pub enum Settings {
-    /// As a child, over its standard streams.
+    /// A child process, over its standard streams.
     Stdio(StdioSettings),
     /// Over HTTP.
     Http(HttpSettings),
 }
 
-/// Which of the two transports over HTTP to try.
+/// The order in which the two HTTP transports are tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefer {
-    /// Streamable HTTP and nothing else.
+    /// Streamable HTTP only.
     Http,
-    /// Streamable HTTP, then the older one with server-sent events.
+    /// Streamable HTTP, then the older transport with server-sent events.
     #[default]
     HttpThenSse,
-    /// The older one with server-sent events, then streamable HTTP.
+    /// The older transport with server-sent events, then streamable HTTP.
     SseThenHttp,
-    /// The older one with server-sent events and nothing else.
+    /// The older transport with server-sent events only.
     Sse,
 }
 
-/// What every way to talk to a server needs to know.
+/// The settings that all transports share.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
     pub(crate) name: ServerName,
@@ -118,10 +118,10 @@ pub(crate) struct Terms {
     pub(crate) others: Others,
 }
 
-/// Which era of the protocol to speak.
+/// The era of the protocol to speak.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Era {
-    /// Find out.
+    /// Detect the era.
     #[default]
     Auto,
     /// With a handshake, up to 2025-11-25.
@@ -130,32 +130,32 @@ pub enum Era {
     Modern,
 }
 
-/// Whether a server may ask the operator anything.
+/// Controls if a server may ask the operator questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Elicitation {
-    /// The capability is offered to it.
+    /// The capability is offered to the server.
     #[default]
     Offered,
-    /// It is not told that it could.
+    /// The capability is not declared to the server.
     Off,
 }
 
-/// Who is behind the calls.
+/// The kind of callers behind the calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Others {
-    /// A person, for whom we speak.
+    /// A person, on whose behalf the hub answers.
     #[default]
     People,
-    /// Programs of any kind, each of which says for itself what it can do.
+    /// Programs of any kind, each of which declares its own capabilities.
     Clients,
 }
 
 /// A folder that a server is told to work in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// As a `file://` URI.
+    /// The folder as a `file://` URI.
     pub uri: String,
-    /// For people.
+    /// The display name.
     pub name: String,
 }
 
@@ -197,7 +197,7 @@ impl Settings {
         }
     }
 
-    /// Hides the values that are secret in these settings.
+    /// Returns a masker that hides the secret values of these settings.
     pub(crate) fn masker(&self) -> Masker {
         let secrets = self.secrets().into_iter();
         match self {
@@ -206,7 +206,7 @@ impl Settings {
         }
     }
 
-    /// Values that must not appear in anything we show.
+    /// Returns the values that must not appear in anything we show.
     fn secrets(&self) -> Vec<String> {
         let reveal = |secret: &Secret<String>| secret.reveal().clone();
         match self {
@@ -214,7 +214,7 @@ impl Settings {
             Self::Http(http) => {
                 let headers = http.headers.iter().map(|(_, value)| reveal(value));
                 let mut secrets: Vec<String> = headers.collect();
-                // A server may repeat the token without the word before it.
+                // A server may repeat the token without the scheme word before it.
                 let words = secrets.iter().filter_map(|value| value.split_once(' '));
                 let tokens: Vec<String> = words.map(|(_, token)| token.to_owned()).collect();
                 secrets.extend(tokens);
@@ -226,13 +226,13 @@ impl Settings {
     }
 }
 
-/// The longest message of a server to take where answers may have `max_answer` bytes.
+/// Returns the longest message to accept from a server whose answers may have `max_answer` bytes.
 pub fn max_message(max_answer: u64) -> usize {
     let answer = usize::try_from(max_answer).unwrap_or(usize::MAX);
     answer.saturating_add(ENVELOPE).max(LONG)
 }
 
-/// The login in an address, as it is sent and as it is meant.
+/// Returns the login in an address: the Basic credentials as sent, and the decoded password.
 fn login(url: &str) -> Vec<String> {
     let Ok(url) = Url::parse(url) else { return Vec::new() };
     let Some(password) = url.password() else { return Vec::new() };
@@ -241,7 +241,7 @@ fn login(url: &str) -> Vec<String> {
     vec![sent, String::from_utf8_lossy(&password).into_owned()]
 }
 
-/// A part of an address without the escapes in it.
+/// Decodes the percent escapes in a part of an address.
 fn decoded(text: &str) -> Vec<u8> {
     let mut pieces = text.split('%');
     let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();

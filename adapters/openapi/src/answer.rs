@@ -1,4 +1,4 @@
-//! Makes an answer of what came back.
+//! Converts a response into an answer.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use crate::operation::Operation;
 
-/// Shorter secrets are not masked: they would turn every second word into stars.
+/// The shortest secret that is masked: shorter ones would mask ordinary words.
 const MIN_SECRET: usize = 8;
 
-/// The most of a refusal that is told, in bytes.
+/// The longest part of a refusal that is passed on, in bytes.
 const MAX_REFUSAL: usize = 64 * 1024;
 
-/// The answer to a call of this operation; `hint` is for a refusal.
+/// Composes the answer to a call of this operation; `hint` is added to a refusal.
 pub(crate) fn answer(
     operation: &Operation,
     response: &PlainResponse,
@@ -42,11 +42,11 @@ pub(crate) fn answer(
         }
     };
     let content = compose::array([&written(&content)]);
-    // Who was promised an object gets one, and an empty one keeps the promise.
+    // If the tool declares an object as output, an empty object satisfies the declaration.
     let promised = || operation.output.as_ref().map(|_| Json::empty_object());
     let (structure, is_error) = (structure.or_else(promised), written(&json!(false)));
     match &structure {
-        // As it was written: long numbers keep their digits.
+        // As received: long numbers keep their digits.
         Some(structure) => compose::object(&[
             ("content", &content),
             ("structuredContent", structure),
@@ -56,7 +56,7 @@ pub(crate) fn answer(
     }
 }
 
-/// An answer that is no, and what can be done about it.
+/// Composes the answer for an error status, with the hint.
 pub(crate) fn refusal(status: u16, words: &str, hint: Option<&str>) -> Json {
     let cut = words.get(..words.floor_char_boundary(MAX_REFUSAL)).unwrap_or_default();
     let more = if cut.len() < words.len() { "\n[the rest was cut]" } else { "" };
@@ -69,7 +69,7 @@ fn written(value: &Value) -> Json {
     Json::from_value(value).unwrap_or_else(|_| Json::empty_object())
 }
 
-/// `text` without the secrets.
+/// Masks the secrets in `text`.
 pub(crate) fn masked(text: &str, secrets: &[Secret<String>]) -> String {
     let secrets = secrets.iter().map(Secret::reveal).filter(|secret| secret.len() >= MIN_SECRET);
     Masker::new(secrets.cloned()).mask(text)
@@ -84,7 +84,7 @@ fn is_text(media: &str) -> bool {
     media.is_empty() || media.starts_with("text/") || words.iter().any(|word| media.ends_with(word))
 }
 
-/// What is no text: a picture, a sound, or something else that is named after its operation.
+/// Content that is not text: an image, audio, or a resource that is named after its operation.
 fn blob(operation: &Operation, media: &str, bytes: &[u8]) -> Value {
     let media = if media.is_empty() { "application/octet-stream" } else { media };
     let data = BASE64_STANDARD.encode(bytes);

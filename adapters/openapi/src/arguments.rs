@@ -1,4 +1,4 @@
-//! The arguments of a call, as they were written: a number keeps its digits on the way.
+//! The arguments of a call, as the caller wrote them: numbers keep their digits.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::parameter::{Parameter, Style};
 
-/// What a caller gives.
+/// The arguments of a call, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Arguments(HashMap<String, Json>);
 
@@ -17,17 +17,17 @@ impl Arguments {
     /// Reads an object.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is not an object.
     pub(crate) fn read(json: &Json) -> Result<Self, BadJson> {
         Ok(Self(object::members(json)?.into_iter().collect()))
     }
 
-    /// An argument as it was written.
+    /// An argument as the caller wrote it.
     pub(crate) fn written(&self, name: &str) -> Option<&Json> {
         self.0.get(name)
     }
 
-    /// What a parameter is given, as text where it is written as JSON; `None` for nothing.
+    /// The value of a parameter, as text if its style is JSON; `None` if it is missing or null.
     pub(crate) fn of(&self, parameter: &Parameter) -> Option<Value> {
         let value = self.value(&parameter.argument)?;
         match parameter.style {
@@ -41,7 +41,7 @@ impl Arguments {
         }
     }
 
-    /// An argument that is there and not nothing. A number is its digits.
+    /// An argument that is present and not null. A number becomes its digits.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
         let written = self.0.get(name)?;
         match written.read().ok()? {

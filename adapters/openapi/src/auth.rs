@@ -1,9 +1,10 @@
-//! What requests make themselves known by: the security schemes of a document, and what the
-//! configuration has for them.
+//! Credentials of requests: the security schemes of a document, and the configured values for them.
 //!
-//! **Invariant:** what belongs to a scheme is sent to the interface alone, and only with operations
-//! that want it; in clear text only where the configuration names the interface so. What gets tokens goes to where the configuration says, else to the interface's own
-//! server: no document sends it elsewhere.
+//!
+//! **Invariant:** the credentials of a scheme are sent only to the interface, and only with
+//! operations that require them; unencrypted only if the configuration gives an unencrypted
+//! address. The secrets for getting tokens go to the configured address, else to the interface's
+//! own server: no document sends them elsewhere.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,22 +23,22 @@ use crate::scheme::{Around, Kind, Proof, Scheme, bearer};
 use crate::settings::OpenApiSettings;
 use crate::token::Token;
 
-/// The schemes of a document.
+/// The security schemes of a document.
 #[derive(Default)]
 pub(crate) struct Auth {
-    /// Those that the configuration has something for.
+    /// The schemes that the configuration has credentials for.
     ours: Vec<(String, Arc<Scheme>)>,
-    /// What to do about the others that are needed.
+    /// The advice for the other required schemes, by name.
     hints: HashMap<String, String>,
-    /// What is wrong with what the configuration says.
+    /// The problems of the configured credentials.
     problems: Vec<String>,
 }
 
-/// What the requests of an operation are sent with.
+/// The credentials of an operation's requests.
 #[derive(Default)]
 pub(crate) struct Means {
     schemes: Vec<Arc<Scheme>>,
-    /// What to do about what is wanted and not there.
+    /// The advice if required credentials are missing.
     pub(crate) lacking: Option<String>,
 }
 
@@ -49,7 +50,7 @@ pub(crate) struct CallCredentials {
 
 #[derive(Default)]
 struct State {
-    /// The proofs of the request that is on its way; `None` before it has them.
+    /// The credentials of the request in flight; `None` before they are added.
     applied: Option<Vec<Proof>>,
     /// The tokens among them.
     tokens: Vec<Arc<Token>>,
@@ -57,13 +58,14 @@ struct State {
     refused: Vec<Arc<Token>>,
 }
 
-/// The schemes that an operation wants: all of one of these. `None` where the document says nothing.
+/// The schemes that an operation requires: all schemes of one alternative. `None` if the document
+/// does not specify any.
 pub(crate) type Wants = Option<Vec<Vec<String>>>;
 
 // === impl Auth ===
 
 impl Auth {
-    /// Reads the schemes of a document. `home` is where that is from.
+    /// Reads the schemes of a document. `home` is the address that it was fetched from.
     pub(crate) fn read(
         document: &Document,
         settings: &OpenApiSettings,
@@ -112,7 +114,7 @@ impl Auth {
         auth
     }
 
-    /// Whether the configuration chooses this parameter.
+    /// True if the configuration sets this parameter.
     pub(crate) fn sets(&self, place: Place, name: &str) -> bool {
         self.ours.iter().any(|(_, scheme)| match &**scheme {
             Scheme::Fixed(proof) if place == Place::Header => {
@@ -123,7 +125,7 @@ impl Auth {
         })
     }
 
-    /// The names of what the configuration sends in queries.
+    /// The names of the query parameters that the configuration sets.
     pub(crate) fn in_queries(&self) -> Vec<String> {
         let names = self.ours.iter().filter_map(|(_, scheme)| match &**scheme {
             Scheme::Fixed(proof) if proof.place == Place::Query => Some(proof.name.clone()),
@@ -132,13 +134,13 @@ impl Auth {
         names.collect()
     }
 
-    /// What the requests of an operation are sent with.
+    /// The credentials for the requests of an operation.
     pub(crate) fn means(&self, wants: &Wants) -> Means {
         let ours = |name: &String| {
             self.ours.iter().find(|(own, _)| own == name).map(|(_, scheme)| Arc::clone(scheme))
         };
         let Some(wants) = wants else {
-            // A document that names schemes and never says where they count means everywhere.
+            // A document that declares schemes and never requires them means all operations.
             let schemes = self.ours.iter().map(|(_, scheme)| Arc::clone(scheme)).collect();
             return Means { schemes, lacking: None };
         };
@@ -151,7 +153,7 @@ impl Auth {
         }
         let is_free = wants.is_empty() || wants.iter().any(Vec::is_empty);
         let missing = wants.iter().flatten().find(|name| ours(name).is_none());
-        // What the headers have, an alternative may be made of.
+        // An alternative is also met if the configured headers provide its schemes.
         let known = |all: &Vec<String>| all.iter().all(|one| !self.hints.contains_key(one));
         let lacking = missing.filter(|_| !is_free && !wants.iter().any(known));
         Means {
@@ -160,13 +162,13 @@ impl Auth {
         }
     }
 
-    /// What is wrong with what the configuration says.
+    /// The first problem of the configured credentials.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problems.first().cloned()
     }
 }
 
-/// Reads which schemes an operation wants, or a whole document.
+/// Reads the schemes that an operation requires, or else the whole document.
 pub(crate) fn wants(said: &Object, document: &Document) -> Wants {
     let said = said.get("security").or_else(|| document.root.get("security"))?.as_array()?;
     let names = |one: &Value| match one.as_object() {
@@ -179,7 +181,7 @@ pub(crate) fn wants(said: &Object, document: &Document) -> Wants {
 // === impl Means ===
 
 impl Means {
-    /// The credentials of one call.
+    /// Creates the credentials of one call.
     pub(crate) fn for_call(&self) -> Arc<CallCredentials> {
         Arc::new(CallCredentials { schemes: self.schemes.clone(), state: Mutex::default() })
     }
@@ -188,24 +190,24 @@ impl Means {
 // === impl CallCredentials ===
 
 impl CallCredentials {
-    /// Whether a request has its proof, so that it may have been sent.
+    /// True if the credentials were added to a request, so that it may have been sent.
     pub(crate) fn are_applied(&self) -> bool {
         self.state().applied.is_some()
     }
 
-    /// The values that must not be shown of the last proof, as they were sent.
+    /// The secret values of the last request, in all forms in which they were sent.
     pub(crate) fn secrets(&self) -> Vec<Secret<String>> {
         let proofs = self.state().applied.clone().unwrap_or_default();
         let secrets = proofs.into_iter().flat_map(|proof| {
             let bare = proof.value.reveal().split_once(' ').map(|(_, bare)| bare.to_owned());
-            // A value in an address may be repeated as it stood there.
+            // A server may repeat a query value in its escaped form.
             let escaped = (proof.place == Place::Query).then(|| percent(proof.value.reveal()));
             bare.into_iter().chain(escaped).map(Secret::new).chain([proof.value])
         });
         secrets.collect()
     }
 
-    /// The proofs of all schemes. Tokens that the server refused are not used again.
+    /// Collects the credentials of all schemes. Tokens that the server refused are not used again.
     async fn prove(&self) -> Result<Vec<Proof>, AttemptError> {
         let refused = self.state().refused.clone();
         let (mut proofs, mut tokens) = (Vec::new(), Vec::new());
@@ -249,7 +251,7 @@ impl Credentials for CallCredentials {
         Applied::Wait(applied.boxed())
     }
 
-    /// A server that refuses a token has done nothing, so that another token may be tried.
+    /// A server that refuses a token has not run the request, so another token may be tried.
     fn challenged(&self) -> bool {
         let mut state = self.state();
         if !state.refused.is_empty() || state.tokens.is_empty() {

@@ -1,4 +1,4 @@
-//! What is known of an interface is not sent for all to read because a document says so.
+//! A document alone cannot make credentials be sent unencrypted.
 
 use capstan_model::Credentials;
 use serde_json::json;

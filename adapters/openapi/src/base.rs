@@ -1,8 +1,8 @@
-//! Where requests go.
+//! The base address of requests.
 //!
-//! **Invariant:** what the configuration sends along, no document takes elsewhere: one that was
-//! fetched may name its own origin only, one in a file nowhere that secrets go, and none may name an
-//! address that is not public: what a document says is not the configuration's word.
+//! **Invariant:** no document can redirect configured secrets: a fetched document may only name its
+//! own origin, a document in a file no address that secrets are sent to, and none an address that
+//! is not public, because a document does not have the authority of the configuration.
 
 use capstan_http::WebAddress;
 use capstan_lazy::AttemptError;
@@ -13,24 +13,25 @@ use crate::document::{Document, Version};
 use crate::encode::percent;
 use crate::settings::OpenApiSettings;
 
-/// What to do where a document is not to be believed.
+/// The advice if a document's address is not trusted.
 const SAY: &str = "set `base_url` to where its requests go";
 
-/// Where requests go.
+/// The base address of requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Base {
     address: WebAddress,
-    /// Whether the configuration says so, and not the document.
+    /// True if the configuration sets the address, and not the document.
     is_given: bool,
 }
 
 // === impl Base ===
 
 impl Base {
-    /// Where the configuration says, else where the document does. `home` is where that is from.
+    /// Chooses the configured address, else the document's. `home` is the address that the document
+    /// was fetched from.
     ///
     /// # Errors
-    /// Why it is not known, and what to do about it.
+    /// The reason why there is none, with advice.
     pub(crate) fn choose(
         document: &Document,
         given: Option<&str>,
@@ -72,11 +73,12 @@ impl Base {
         }
     }
 
-    /// Holds back what is secret from where a document in a file says: whoever changes the file would
-    /// have it sent elsewhere. `home` is where the document is from.
+    /// Refuses to send secrets to an address from a document in a file.
+    /// Anyone who can change the file could redirect them. `home` is the address that the document
+    /// was fetched from.
     ///
     /// # Errors
-    /// That nothing is sent, and what to do about it.
+    /// If secrets would be sent; contains advice.
     pub(crate) fn entrusted(
         self,
         settings: &OpenApiSettings,
@@ -90,7 +92,7 @@ impl Base {
         Err(format!("the document sends requests to `{origin}`, {words}; {SAY}"))
     }
 
-    /// Where the document has requests go for all on the way to read, if it does.
+    /// The origin, if the document sends requests to it unencrypted.
     pub(crate) fn exposes(&self) -> Option<String> {
         (!self.is_given && !self.address.is_sheltered()).then(|| self.address.origin())
     }
@@ -99,17 +101,17 @@ impl Base {
         &self.address
     }
 
-    /// What comes before the path of an operation.
+    /// The prefix of every operation's path.
     pub(crate) fn path(&self) -> &str {
         self.address.path().trim_end_matches('/')
     }
 
-    /// What is sent in every query.
+    /// The query that is part of every request.
     pub(crate) fn query(&self) -> Option<&str> {
         self.address.query().filter(|query| !query.is_empty())
     }
 
-    /// Whether every query has a parameter of this name.
+    /// True if every query has a parameter of this name.
     pub(crate) fn sends(&self, name: &str) -> bool {
         let written = percent(name);
         let names = self.query().into_iter().flat_map(|query| query.split('&'));
@@ -118,7 +120,7 @@ impl Base {
     }
 }
 
-/// The first server of version 3, with the usual values in the place of its variables.
+/// The first server of version 3, with its variables replaced by their defaults.
 fn named_by_v3(document: &Document) -> Option<String> {
     let server = document.root.get("servers")?.as_array()?.first()?;
     let mut url = server.get("url")?.as_str()?.to_owned();
@@ -130,7 +132,7 @@ fn named_by_v3(document: &Document) -> Option<String> {
     Some(url)
 }
 
-/// What version 2.0 says in three places.
+/// The address of version 2.0, from `schemes`, `host` and `basePath`.
 fn named_by_v2(document: &Document, home: Option<&WebAddress>) -> Option<String> {
     let text = |key: &str| document.root.get(key).and_then(Value::as_str);
     let path = text("basePath").unwrap_or("/");
@@ -138,14 +140,14 @@ fn named_by_v2(document: &Document, home: Option<&WebAddress>) -> Option<String>
     let schemes = document.root.get("schemes").and_then(Value::as_array);
     let mut schemes = schemes.into_iter().flatten().filter_map(Value::as_str);
     let first = schemes.clone().next();
-    // Encrypted where there is a choice.
+    // Encrypted if there is a choice.
     let scheme = schemes.find(|scheme| *scheme == "https").or(first);
     let of_home = home.and_then(|home| home.origin().split_once("://").map(|(s, _)| s.to_owned()));
     let scheme = scheme.map(ToOwned::to_owned).or(of_home).unwrap_or_else(|| "https".to_owned());
     Some(format!("{scheme}://{host}{path}"))
 }
 
-/// Whether a document in a file names a literal address that the server may not be reached at.
+/// True if the policy refuses the literal address that a document in a file names.
 fn is_refused(policy: &AddressPolicy, address: &WebAddress) -> bool {
     address.ip().is_some_and(|ip| policy.check(ip, Loopback::Refused).is_err())
 }

@@ -1,4 +1,4 @@
-//! The body of an operation: what kind it is, and which arguments it is made of.
+//! The body of an operation: its kind, and the arguments that it consists of.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use crate::document::{Document, Object};
 use crate::parameter::{Need, with_words};
 use crate::schema::{For, Schemas};
 
-/// What is sent as a body.
+/// The body of an operation's requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Body {
     pub(crate) kind: BodyKind,
@@ -16,47 +16,47 @@ pub(crate) struct Body {
     pub(crate) shape: Shape,
 }
 
-/// How a body is written.
+/// The encoding of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BodyKind {
-    /// As JSON of this content type.
+    /// JSON of this content type.
     Json(String),
-    /// As a form.
+    /// A URL-encoded form.
     Form,
-    /// As a form in parts.
+    /// A multipart form.
     Parts,
-    /// As text of this content type.
+    /// Text of this content type.
     Text(String),
-    /// As bytes of this content type, which callers give in base64.
+    /// Bytes of this content type, which callers pass in base64.
     Bytes(String),
 }
 
-/// Which arguments a body is made of.
+/// The arguments that a body consists of.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
-    /// One.
+    /// A single argument.
     Whole(Field),
-    /// One a member.
+    /// One argument per member.
     Members(Vec<Field>),
 }
 
 /// A part of a body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Field {
-    /// What callers call it.
+    /// The name of the tool's argument.
     pub(crate) argument: String,
-    /// What it is called in the body.
+    /// The name in the body.
     pub(crate) name: String,
     pub(crate) need: Need,
     pub(crate) schema: Value,
-    /// Whether callers give it in base64, and it is sent as the bytes that this stands for.
+    /// True if callers pass it in base64 and it is sent as the decoded bytes.
     pub(crate) is_bytes: bool,
 }
 
 // === impl Body ===
 
 impl Body {
-    /// Reads the body that version 3 describes in one place.
+    /// Reads the request body of version 3.
     pub(crate) fn read<'d>(said: &'d Object, schemas: &mut Schemas<'d>) -> Option<Self> {
         let content = said.get("content")?.as_object()?;
         if !content.keys().all(|media| schemas.spend(media.len())) {
@@ -71,7 +71,7 @@ impl Body {
         Some(Self::new(kind, need, schema, words))
     }
 
-    /// A body of this kind.
+    /// Creates a body of this kind.
     pub(crate) fn new(kind: BodyKind, need: Need, schema: Value, words: &str) -> Self {
         let schema = match kind {
             BodyKind::Json(_) | BodyKind::Form | BodyKind::Parts => schema,
@@ -79,7 +79,7 @@ impl Body {
             BodyKind::Bytes(_) => json!({ "type": "string", "contentEncoding": "base64" }),
         };
         let shape = if let Some(mut fields) = members(&schema) {
-            // Who need not send a body need not send its parts.
+            // If the body is optional, its parts are too.
             for field in fields.iter_mut().filter(|_| need == Need::Optional) {
                 field.need = Need::Optional;
             }
@@ -89,7 +89,7 @@ impl Body {
             Shape::Members(fields)
         } else {
             let schema = match (&kind, schema) {
-                // A form is made of names and values, whatever the document says.
+                // A form consists of names and values, whatever the document says.
                 (BodyKind::Form | BodyKind::Parts, Value::Object(mut members)) => {
                     members.insert("type".to_owned(), json!("object"));
                     Value::Object(members)
@@ -103,7 +103,7 @@ impl Body {
         Self { kind, need, shape }
     }
 
-    /// A form of these fields.
+    /// Creates a form with these fields.
     pub(crate) fn form(kind: BodyKind, mut fields: Vec<Field>) -> Self {
         if kind == BodyKind::Parts {
             fields.iter_mut().for_each(Field::take_bytes);
@@ -111,7 +111,7 @@ impl Body {
         Self { kind, need: Need::Optional, shape: Shape::Members(fields) }
     }
 
-    /// Its parts.
+    /// The body's fields.
     pub(crate) fn fields_mut(&mut self) -> impl Iterator<Item = &mut Field> {
         match &mut self.shape {
             Shape::Whole(field) => std::slice::from_mut(field).iter_mut(),
@@ -123,7 +123,7 @@ impl Body {
 // === impl Field ===
 
 impl Field {
-    /// Has callers give bytes in base64, where they are bytes.
+    /// Makes callers pass binary values in base64.
     fn take_bytes(&mut self) {
         let is_list = self.schema.get("items").is_some();
         let one = if is_list { self.schema.get_mut("items") } else { Some(&mut self.schema) };
@@ -141,7 +141,7 @@ impl Field {
     }
 }
 
-/// The members of an object that is nothing but them, so that each can be an argument.
+/// The members of an object schema without other keywords, so that each can be an argument.
 fn members(schema: &Value) -> Option<Vec<Field>> {
     let said = schema.as_object()?;
     let is_plain = |key: &String| {
@@ -168,7 +168,7 @@ fn members(schema: &Value) -> Option<Vec<Field>> {
     (!parts.is_empty()).then(|| parts.iter().map(field).collect())
 }
 
-/// The kind of body that says most, of those that an operation takes.
+/// The most structured of the kinds of body that an operation accepts.
 fn best(content: &Object) -> Option<(BodyKind, &Value)> {
     let kinds = content.iter().map(|(media, content)| (kind(media), content));
     kinds.min_by_key(|(kind, _)| match kind {
@@ -180,7 +180,7 @@ fn best(content: &Object) -> Option<(BodyKind, &Value)> {
     })
 }
 
-/// The kind of body of a content type.
+/// The kind of body for a content type.
 pub(crate) fn kind(media: &str) -> BodyKind {
     let plain = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match plain.as_str() {
@@ -195,11 +195,11 @@ pub(crate) fn kind(media: &str) -> BodyKind {
     }
 }
 
-/// Reads the schema of what comes back, where that is an object and not too large.
+/// Reads the schema of the response, if that is an object and not too large.
 pub(crate) fn output(document: &Document, responses: &Object, all: &Cell<usize>) -> Option<Value> {
     let good = |code: &&String| code.starts_with('2');
     let mut codes = responses.keys().filter(good);
-    // Where there are several, nobody knows which one comes.
+    // With several success codes it is unknown which one the response has.
     let (Some(code), None) = (codes.next(), codes.next()) else { return None };
     let response = document.object(responses.get(code)?)?;
     let schema = match response.get("content").and_then(Value::as_object) {
@@ -217,7 +217,7 @@ pub(crate) fn output(document: &Document, responses: &Object, all: &Cell<usize>)
     let members = schema.as_object_mut()?;
     let is_object =
         members.contains_key("properties") || members.get("type") == Some(&json!("object"));
-    // An object that may also be none is no object to those who read the type.
+    // Readers of the type do not treat a nullable object as an object.
     let is_open = members.get("type").is_some_and(Value::is_array);
     if !is_object || is_open {
         return None;

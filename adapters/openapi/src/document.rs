@@ -1,10 +1,10 @@
-//! A document as it was read, with what its references lead to.
+//! A parsed document, with resolution of its references.
 
 use serde_json::{Map, Value};
 
 use crate::yaml;
 
-/// How many references may follow one another.
+/// The longest chain of references that is followed.
 const MAX_HOPS: usize = 16;
 
 /// An OpenAPI document.
@@ -14,7 +14,7 @@ pub(crate) struct Document {
     pub(crate) version: Version,
 }
 
-/// Which of the three ways to describe an interface it is.
+/// The version of the document format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     /// Swagger 2.0.
@@ -23,42 +23,42 @@ pub(crate) enum Version {
     V3,
 }
 
-/// What stands where something is meant.
+/// A JSON object in the document.
 pub(crate) type Object = Map<String, Value>;
 
 // === impl Document ===
 
 impl Document {
-    /// Reads JSON or YAML.
+    /// Parses a document in JSON or YAML.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the problem.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let root = Self::value(text)?;
         let version = version(&root)?;
         Ok(Self { root, version })
     }
 
-    /// Reads JSON or YAML of any kind.
+    /// Parses any JSON or YAML value.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// A description of the problem.
     pub(crate) fn value(text: &str) -> Result<Value, String> {
         let text = text.trim_start_matches('\u{feff}');
         if text.trim_start().starts_with('{') {
-            // YAML in one line begins like JSON.
+            // YAML on one line may begin like JSON.
             return serde_json::from_str(text)
                 .or_else(|error| yaml::read(text).map_err(|_| error.to_string()));
         }
         yaml::read(text)
     }
 
-    /// The object that a value is, or that its references lead to.
+    /// The value as an object, after following its references.
     pub(crate) fn object<'a>(&'a self, value: &'a Value) -> Option<&'a Object> {
         self.follow(value)?.as_object()
     }
 
-    /// What a value is, or what its references lead to within the document.
+    /// The value, after following its references within the document.
     pub(crate) fn follow<'a>(&'a self, mut value: &'a Value) -> Option<&'a Value> {
         for _ in 0..MAX_HOPS {
             let Some(reference) = reference(value) else { return Some(value) };
@@ -67,22 +67,22 @@ impl Document {
         None
     }
 
-    /// What a reference leads to, within the document and what was taken into it.
+    /// The target of a reference, within the document and the files added to it.
     pub(crate) fn target(&self, reference: &str) -> Option<&Value> {
         let pointer = reference.strip_prefix('#')?;
-        // A reference is part of an address, and escaped like one.
+        // A reference is part of a URL, and percent-encoded like one.
         let pointer = if pointer.contains('%') { unescape(pointer)? } else { pointer.to_owned() };
         self.root.pointer(&pointer)
     }
 
-    /// A text of `info`.
+    /// A string in `info`.
     pub(crate) fn info(&self, key: &str) -> Option<String> {
         let text = self.root.get("info")?.get(key)?;
         text.as_str().map(ToOwned::to_owned)
     }
 }
 
-/// The reference that stands in the place of a value.
+/// The `$ref` of a value, if it is a reference.
 pub(crate) fn reference(value: &Value) -> Option<&str> {
     value.as_object()?.get("$ref")?.as_str()
 }
@@ -101,7 +101,7 @@ pub(crate) fn unescape(text: &str) -> Option<String> {
 fn version(root: &Value) -> Result<Version, String> {
     let says = |key: &str| match root.get(key) {
         Some(Value::String(text)) => Some(text.clone()),
-        // YAML without quotes.
+        // A number in YAML without quotes.
         Some(Value::Number(number)) => Some(number.to_string()),
         Some(Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_)) | None => None,
     };

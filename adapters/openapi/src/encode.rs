@@ -1,8 +1,8 @@
-//! Writes values so that none can be taken for more than a value.
+//! Encodes values so that none can be mistaken for more than a value.
 //!
-//! **Invariant:** whatever a value is, what is written of it has only letters, digits and `-._~%`,
-//! beside the signs that the style itself puts between values. So no value ends the segment, the
-//! parameter or the query that it stands in.
+//! **Invariant:** an encoded value contains only letters, digits and `-._~%`, besides the
+//! separators of the style itself. So no value ends the segment, the parameter or the query that
+//! contains it.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::parameter::{Members, Parameter, Style};
 
-/// `text` with everything escaped that could mean something in an address.
+/// Percent-encodes every character that could have a meaning in a URL.
 pub(crate) fn percent(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -26,10 +26,10 @@ pub(crate) fn percent(text: &str) -> String {
     written
 }
 
-/// A value as text, where it is no list and no object.
+/// The text of a value that is neither a list nor an object.
 ///
 /// # Errors
-/// What it is instead.
+/// If it is a list or an object.
 pub(crate) fn plain(value: &Value) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
@@ -42,10 +42,10 @@ pub(crate) fn plain(value: &Value) -> Result<String, String> {
     }
 }
 
-/// What stands in a path for a parameter. What is written as JSON comes as text.
+/// Encodes a parameter for a path. A parameter in JSON style is passed as text.
 ///
 /// # Errors
-/// Why the value cannot stand there.
+/// The reason why the value cannot be used there.
 pub(crate) fn in_path(parameter: &Parameter, value: &Value) -> Result<String, String> {
     let name = percent(&parameter.name);
     match parameter.style {
@@ -71,11 +71,11 @@ pub(crate) fn in_path(parameter: &Parameter, value: &Value) -> Result<String, St
     }
 }
 
-/// The `name=value` pairs of a parameter in a query. No member of an object may have one of the
-/// names that are `taken`.
+/// Encodes a parameter as `name=value` pairs for a query. No member of an object may have one of
+/// the names that are `taken`.
 ///
 /// # Errors
-/// Why the value cannot stand there.
+/// The reason why the value cannot be used there.
 pub(crate) fn in_query(
     parameter: &Parameter,
     value: &Value,
@@ -90,7 +90,7 @@ pub(crate) fn in_query(
         }
         (Style::Repeated, Value::Object(members)) => {
             let pair = |(key, value): (&String, &Value)| {
-                // Its members stand beside the other parameters, and must not pass for them.
+                // Its members appear beside the other parameters, and must not replace them.
                 if taken(key) {
                     return Err(format!("`{key}` is another parameter"));
                 }
@@ -125,10 +125,10 @@ pub(crate) fn in_query(
     }
 }
 
-/// What a header says for a parameter.
+/// Encodes a parameter for a header.
 ///
 /// # Errors
-/// Why it cannot say it.
+/// The reason why a header cannot carry it.
 pub(crate) fn in_header(parameter: &Parameter, value: &Value) -> Result<String, String> {
     let text = match parameter.style {
         Style::Json => plain(value)?,
@@ -137,7 +137,7 @@ pub(crate) fn in_header(parameter: &Parameter, value: &Value) -> Result<String, 
             listed(value, ",", Members::Listed, &plain)?
         }
     };
-    // A line break would add headers; what is not ASCII is read in many ways.
+    // A line break would add headers; text that is not ASCII is decoded inconsistently.
     if text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte)) {
         Ok(text)
     } else {
@@ -145,16 +145,16 @@ pub(crate) fn in_header(parameter: &Parameter, value: &Value) -> Result<String, 
     }
 }
 
-/// What a cookie says for a parameter.
+/// Encodes a parameter for a cookie.
 ///
 /// # Errors
-/// Why it cannot say it.
+/// The reason why a cookie cannot carry it.
 pub(crate) fn in_cookie(parameter: &Parameter, value: &Value) -> Result<String, String> {
     let escaped = |value: &Value| plain(value).map(|text| percent(&text));
     Ok(format!("{}={}", parameter.name, listed(value, "%2C", Members::Listed, &escaped)?))
 }
 
-/// The values of a list, or the members of an object, with something between them.
+/// Joins the values of a list, or the members of an object, with a separator.
 fn listed(
     value: &Value,
     between: &str,
@@ -175,8 +175,8 @@ fn listed(
     Ok(parts?.join(between))
 }
 
-/// A value within a path. Servers and whatever stands before them undo escapes and go up at `..`,
-/// some of them more than once; so nothing that could mean another path is sent at all.
+/// Encodes a value within a path. Servers and proxies decode escapes and resolve `..`, some of them
+/// more than once; so a value that could lead to another path is rejected.
 fn segment(value: &Value) -> Result<String, String> {
     let text = plain(value)?;
     let is_step = |part: &str| matches!(part, "." | "..");

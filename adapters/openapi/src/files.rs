@@ -1,7 +1,7 @@
-//! Documents in several files: what lies beside a document is taken in, and its references with it.
+//! Documents in several files: the files beside a document are embedded, and references rewritten.
 //!
 //! **Invariant:** nothing outside the document's own folder is read, by `..` or by a link, and
-//! nothing from the web. Both the number of files and their size have a bound.
+//! nothing from the web. Both the number of files and their size are bounded.
 
 use std::path::{Path, PathBuf};
 
@@ -10,29 +10,30 @@ use serde_json::{Map, Value};
 use crate::document::{Document, unescape};
 use crate::load::{MAX_DOCUMENT, read_file};
 
-/// Most files that a document may be in, beside the first.
+/// The largest number of files of a document besides the first.
 const MAX_FILES: usize = 64;
 
-/// Where the other files are put, as if they had been written there.
+/// The member of the document in which the other files are embedded.
 const PLACE: &str = "x-capstan-files";
 
-/// Files being taken in.
+/// The files that are being embedded.
 struct Files {
     /// The folder of the document.
     folder: PathBuf,
     /// The other files, in the order of their numbers.
     paths: Vec<PathBuf>,
-    /// What was read of them.
+    /// The parsed contents, by number.
     read: Map<String, Value>,
-    /// The bytes that may still be read.
+    /// The number of bytes that may still be read.
     left: usize,
 }
 
 // === impl Document ===
 
 impl Document {
-    /// Takes in the files that a document in this file refers to; what could not be followed, in
-    /// words. A document that is from the web is in one piece, and so `file` is `None`.
+    /// Embeds the files that a document in this file refers to.
+    /// Returns a description of the references that could not be followed. `file` is `None` for a
+    /// document from the web, which must be in one piece.
     pub(crate) fn take_in(&mut self, file: Option<&Path>) -> Option<String> {
         let folder = file.and_then(|file| file.parent()).map(|folder| {
             let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
@@ -78,7 +79,7 @@ impl Document {
 // === impl Files ===
 
 impl Files {
-    /// Has the references of a file lead to where things are taken in. `own` is its number.
+    /// Rewrites the references of a file to the embedded contents. `own` is its number.
     fn rewrite(
         &mut self,
         value: &mut Value,
@@ -99,14 +100,14 @@ impl Files {
         });
     }
 
-    /// The number of a file, which is one more where it was not known.
+    /// The number of a file; a new file gets the next number.
     fn number(&mut self, name: &str, folder: &Path) -> Result<usize, String> {
         if name.contains("://") || name.starts_with("//") {
             return Err("leads to the web".to_owned());
         }
         let name = unescape(name).ok_or("is no path")?;
         let out = || "leads out of the document's folder".to_owned();
-        // Not even whether it exists is looked at.
+        // Not even its existence is checked.
         if Path::new(&name).is_absolute() {
             return Err(out());
         }
@@ -137,7 +138,7 @@ fn refused(reference: &str, why: &str) -> String {
     format!("the reference `{reference}` {why}")
 }
 
-/// Puts what `with` says in the place of each reference, where it says something.
+/// Replaces each reference by the result of `with`, if there is one.
 fn each_reference(value: &mut Value, with: &mut dyn FnMut(&str) -> Option<String>) {
     match value {
         Value::Object(members) => {
@@ -162,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// A document in a folder of its own, with these files around it.
+    /// A document in a folder of its own, with these files beside it.
     fn taken_in(document: &Value, files: &[(&str, &str)]) -> (Document, Option<String>) {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("api");

@@ -1,4 +1,4 @@
-//! Gets the text of a document: from its file, from the web, or from what was kept of it.
+//! Loads the text of a document: from its file, from the web, or from the cache.
 
 use std::fmt::Write as _;
 use std::fs::{self, DirBuilder, File};
@@ -18,28 +18,28 @@ use crate::settings::{OpenApiSettings, Source};
 /// The largest document that is read, in bytes.
 pub(crate) const MAX_DOCUMENT: usize = 32 * 1024 * 1024;
 
-/// How long a fetched document is used without asking again.
+/// How long a fetched document is used without fetching it again.
 const FRESH: Duration = Duration::from_mins(10);
 
-/// How long it is used when it cannot be fetched.
+/// How long a cached document is used when it cannot be fetched.
 const STALE: Duration = Duration::from_hours(24 * 7);
 
-/// How many documents are kept.
+/// The largest number of cached documents.
 const MAX_KEPT: usize = 32;
 
-/// A document and where it is from.
+/// The text of a document and its origin.
 pub(crate) struct Loaded {
     pub(crate) text: String,
-    /// The address that it was fetched from.
+    /// The address that the document was fetched from.
     pub(crate) home: Option<WebAddress>,
-    /// Why it is an older one, if it is.
+    /// The reason why an older version is used, if it is.
     pub(crate) stale: Option<String>,
 }
 
-/// Gets the document.
+/// Loads the document.
 ///
 /// # Errors
-/// Why it cannot be had.
+/// The reason why it cannot be loaded.
 pub(crate) async fn load(settings: &OpenApiSettings) -> Result<Loaded, AttemptError> {
     match &settings.source {
         Source::File(path) => {
@@ -88,7 +88,7 @@ async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, Attem
 }
 
 async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, AttemptError> {
-    // What is meant for the interface goes nowhere else, not even to where its document is.
+    // Headers for the interface are sent nowhere else, not even to the origin of its document.
     let base = settings.base_url.as_ref().map(|base| WebAddress::parse(base.reveal()));
     let is_ours = base.is_none_or(|base| base.is_ok_and(|base| base.same_origin(home)));
     let headers = if is_ours { settings.headers.as_slice() } else { &[] };
@@ -114,7 +114,7 @@ async fn fetch(settings: &OpenApiSettings, home: &WebAddress) -> Result<String, 
     Ok(text.map_err(|_| "it is not UTF-8".to_owned())?)
 }
 
-/// The file in which a document is kept, for whoever is sent the same.
+/// The cache file of a document; requests with the same URL and headers share it.
 fn kept(folder: &Path, settings: &OpenApiSettings, url: &str) -> PathBuf {
     let mut hash = Sha256::new();
     hash.update(url);
@@ -132,9 +132,9 @@ fn kept(folder: &Path, settings: &OpenApiSettings, url: &str) -> PathBuf {
     folder.join("openapi").join(name)
 }
 
-/// The text of a file that is not older than `age`.
+/// Reads a file that is not older than `age`.
 pub(crate) fn read_file(path: &Path, age: Option<Duration>) -> std::io::Result<String> {
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would wait for its writer.
     if !fs::metadata(path)?.is_file() {
         return Err(std::io::ErrorKind::InvalidData.into());
     }
@@ -153,7 +153,7 @@ pub(crate) fn read_file(path: &Path, age: Option<Duration>) -> std::io::Result<S
     String::from_utf8(bytes).map_err(std::io::Error::other)
 }
 
-/// Keeps a text, for us alone. Whoever reads meanwhile sees the old file or the new one.
+/// Stores a text, readable only by us. Concurrent readers see the old file or the new one.
 fn store(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -166,14 +166,14 @@ fn store(path: &Path, text: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Removes the oldest files where one more would be too many.
+/// Removes the oldest files if one more would exceed the limit.
 fn make_room(folder: &Path) -> std::io::Result<()> {
     let age = |entry: fs::DirEntry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()));
     let mut files: Vec<_> = fs::read_dir(folder)?.flatten().filter_map(age).collect();
     files.sort();
     let extra = (files.len() + 1).saturating_sub(MAX_KEPT);
     for (_, path) in files.iter().take(extra) {
-        // Somebody else may have been faster.
+        // Another process may have removed it first.
         drop(fs::remove_file(path));
     }
     Ok(())
@@ -183,7 +183,7 @@ fn too_large() -> std::io::Error {
     std::io::Error::other(format!("it has more than {MAX_DOCUMENT} bytes"))
 }
 
-/// Does what blocks where it blocks nobody.
+/// Runs blocking work on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> std::io::Result<T> {

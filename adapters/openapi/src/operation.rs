@@ -1,4 +1,5 @@
-//! The operations of a document: those that are wanted and can be called, and why others are not.
+//! The operations of a document that are wanted and can be called.
+//! Others are omitted, with the reason.
 
 use std::cell::Cell;
 
@@ -12,10 +13,10 @@ use crate::parameter::{Need, Parameter, Place, with_words};
 use crate::schema::{For, MAX_ALL_BYTES, Schemas};
 use crate::settings::OpenApiSettings;
 
-/// Most operations that are offered.
+/// The largest number of operations offered.
 const MAX_OPERATIONS: usize = 2_000;
 
-/// The methods that are offered. `TRACE` says nothing of an interface.
+/// The methods that are offered. `TRACE` is omitted: it is not part of an interface.
 const METHODS: &[(&str, &str)] = &[
     ("get", "GET"),
     ("head", "HEAD"),
@@ -29,7 +30,7 @@ const METHODS: &[(&str, &str)] = &[
 /// One operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Operation {
-    /// Its tool's name.
+    /// The name of its tool.
     pub(crate) name: String,
     /// The method, in capitals.
     pub(crate) method: &'static str,
@@ -38,29 +39,29 @@ pub(crate) struct Operation {
     pub(crate) summary: String,
     pub(crate) description: String,
     pub(crate) parameters: Vec<Parameter>,
-    /// Names in the query that are the configuration's, and no caller's.
+    /// Query parameters that the configuration sets and callers may not.
     pub(crate) reserved: Vec<String>,
     pub(crate) body: Option<Body>,
-    /// The schema of what comes back, where that is an object.
+    /// The schema of the response, if that is an object.
     pub(crate) output: Option<Value>,
-    /// What it wants to know us by.
+    /// The security schemes that the operation requires.
     pub(crate) wants: Wants,
 }
 
-/// What was found in a document.
+/// The operations found in a document.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) operations: Vec<Operation>,
-    /// Those that are wanted and cannot be offered, with the reason.
+    /// Operations that are wanted and cannot be offered, with the reason.
     pub(crate) left_out: Vec<String>,
-    /// How many there are, wanted or not.
+    /// The number of operations, wanted or not.
     pub(crate) all: usize,
 }
 
-/// An operation where it stands.
+/// An operation as written in the document.
 struct Written<'d> {
     document: &'d Document,
-    /// How many bytes are left for tools.
+    /// The number of bytes left for tools.
     left: &'d Cell<usize>,
     method: &'static str,
     path: &'d str,
@@ -68,7 +69,7 @@ struct Written<'d> {
     said: &'d Object,
 }
 
-/// Reads the operations that the settings ask for.
+/// Reads the operations that the settings select.
 pub(crate) fn read(
     document: &Document,
     settings: &OpenApiSettings,
@@ -109,7 +110,7 @@ impl<'d> Written<'d> {
         self.said.get(key).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What its tool is called: by its id, else by method and path.
+    /// The name of its tool: from its id, else from method and path.
     fn name(&self) -> String {
         let id = clean(self.text("operationId"));
         if id.is_empty() {
@@ -156,7 +157,7 @@ impl<'d> Written<'d> {
         if let Some(lacking) = schemas.lacking() {
             return Err(lacking.to_owned());
         }
-        // What the configuration sends, no caller chooses.
+        // Callers cannot set parameters that the configuration sends.
         let is_given = |parameter: &Parameter| match parameter.place {
             Place::Header => {
                 settings.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(&parameter.name))
@@ -188,7 +189,7 @@ impl<'d> Written<'d> {
         Ok(operation)
     }
 
-    /// The parameters of the operation and of its path, of which the operation's own count.
+    /// Reads the parameters of the operation and of its path; the operation's own take precedence.
     fn inputs(&self, schemas: &mut Schemas<'d>) -> Result<(Vec<Parameter>, Option<Body>), String> {
         let list = |from: &'d Object| from.get("parameters").and_then(Value::as_array);
         let all = list(self.said).into_iter().chain(list(self.item)).flatten();
@@ -223,7 +224,7 @@ impl<'d> Written<'d> {
         Ok((parameters, body))
     }
 
-    /// The body of version 2.0, which is a parameter.
+    /// Reads the body of version 2.0, which is a parameter.
     fn json_body(&self, said: &'d Object, schemas: &mut Schemas<'d>) -> Body {
         let schema = said.get("schema").map(|schema| schemas.write(schema)).unwrap_or_default();
         let kinds = self.consumed();
@@ -240,7 +241,7 @@ impl<'d> Written<'d> {
         if parts_only { BodyKind::Parts } else { BodyKind::Form }
     }
 
-    /// What version 2.0 says that the operation takes.
+    /// The content types that the operation accepts, in version 2.0.
     fn consumed(&self) -> Vec<BodyKind> {
         let consumes = self.said.get("consumes").or_else(|| self.document.root.get("consumes"));
         let consumes = consumes.and_then(Value::as_array).into_iter().flatten();
@@ -260,7 +261,7 @@ fn field<'d>(said: &'d Object, schemas: &mut Schemas<'d>) -> Field {
     }
 }
 
-/// What version 2.0 calls a file, others call binary.
+/// Converts the type `file` of version 2.0 to the format `binary`.
 fn file_as_binary(mut schema: Value, kind: &str) -> Value {
     if let (Value::Object(members), "file") = (&mut schema, kind) {
         members.insert("format".to_owned(), Value::from("binary"));
@@ -275,7 +276,7 @@ fn need(said: &Object) -> Need {
 // === impl Operation ===
 
 impl Operation {
-    /// Gives each argument a name that models take and that no other has.
+    /// Gives each argument a unique name that models accept.
     fn name_arguments(&mut self) {
         let mut taken: Vec<String> = Vec::new();
         let mut name = |wanted: &str, place: &str| {
@@ -305,10 +306,10 @@ impl Operation {
     }
 }
 
-/// Longest name that is made, in bytes.
+/// The longest generated name, in bytes.
 const MAX_NAME: usize = 64;
 
-/// A text in letters, digits, `_` and `-`.
+/// Converts a text to a name of letters, digits, `_` and `-`.
 fn clean(text: &str) -> String {
     let mut name = String::new();
     for c in text.chars() {
@@ -322,7 +323,7 @@ fn clean(text: &str) -> String {
     name.trim_end_matches('_').to_owned()
 }
 
-/// A name that no operation has yet.
+/// A name that no other operation has yet.
 fn unique(known: &[Operation], name: String) -> String {
     let is_free = |name: &String| !known.iter().any(|one| one.name == *name);
     if is_free(&name) {

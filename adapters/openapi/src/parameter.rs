@@ -1,15 +1,16 @@
-//! The parameters of an operation: where each goes, and how it is written there.
+//! The parameters of an operation: the place and the encoding of each.
 
 use serde_json::{Value, json};
 
 use crate::document::{Document, Object, Version};
 use crate::schema::{Schemas, short};
 
-/// Longest description of a parameter, in bytes.
+/// The longest description of a parameter, in bytes.
 const MAX_WORDS: usize = 400;
 
-/// Headers that are not a caller's business: those that the document says elsewhere, and those that
-/// say how a message is put on the wire or where it goes.
+/// Headers that callers cannot set.
+/// The document defines them elsewhere, or they control the framing or the destination of a
+/// message.
 const OWN_HEADERS: &[&str] = &[
     "accept",
     "accept-encoding",
@@ -41,9 +42,9 @@ const OWN_HEADERS: &[&str] = &[
 /// One parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parameter {
-    /// What callers call it.
+    /// The name of the tool's argument.
     pub(crate) argument: String,
-    /// What it is called where it goes.
+    /// The name in the request.
     pub(crate) name: String,
     pub(crate) place: Place,
     pub(crate) style: Style,
@@ -51,7 +52,7 @@ pub(crate) struct Parameter {
     pub(crate) schema: Value,
 }
 
-/// Where a parameter goes.
+/// The part of the request that a parameter belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Path,
@@ -60,33 +61,33 @@ pub(crate) enum Place {
     Cookie,
 }
 
-/// Whether something must be there.
+/// Required or optional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Need {
     Required,
     Optional,
 }
 
-/// How a value is written. `Pairs` write an object as `key=value`, the others as `key,value`.
+/// The encoding of a value. With `Pairs` an object is written as `key=value`, else as `key,value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// Values with commas between them.
+    /// Comma-separated values.
     Simple(Members),
-    /// The same behind a dot, with dots between them where they are pairs.
+    /// Comma-separated values after a dot; pairs are separated by dots.
     Label(Members),
-    /// The same behind a semicolon and the name.
+    /// Values after a semicolon and the name.
     Matrix(Members),
     /// Each value under the name.
     Repeated,
-    /// All values under the name, with this between them.
+    /// All values under the name, with this separator.
     Joined(&'static str),
-    /// Each member under the name with its own in brackets.
+    /// Each member under the name, with the member's key in brackets.
     Deep,
     /// As JSON.
     Json,
 }
 
-/// How the members of an object are written.
+/// The way in which the members of an object are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Members {
     Listed,
@@ -96,10 +97,10 @@ pub(crate) enum Members {
 // === impl Parameter ===
 
 impl Parameter {
-    /// Reads a parameter; `None` for one that callers have nothing to do with.
+    /// Reads a parameter; `None` for one that callers cannot set.
     ///
     /// # Errors
-    /// Why the operation cannot be offered with it.
+    /// The reason why the operation cannot be offered with it.
     pub(crate) fn read<'d>(
         document: &'d Document,
         said: &'d Object,
@@ -143,7 +144,7 @@ fn under<'d>(schemas: &mut Schemas<'d>, content: &'d Value) -> Value {
     content.get("schema").map_or_else(|| json!({}), |schema| schemas.write(schema))
 }
 
-/// The schema with a description, where it has none of its own.
+/// Sets the description of a schema, unless `words` is empty.
 pub(crate) fn with_words(mut schema: Value, words: &str) -> Value {
     if let (Value::Object(members), false) = (&mut schema, words.trim().is_empty()) {
         members.insert("description".to_owned(), Value::from(short(words, MAX_WORDS)));
@@ -174,7 +175,7 @@ fn style(word: &str, explode: Option<bool>, place: Place) -> Result<Style, Strin
     })
 }
 
-/// The style that version 2.0 has another word for.
+/// The style for a `collectionFormat` of version 2.0.
 fn collection(word: &str, place: Place) -> Style {
     let joined = match word {
         "multi" if place == Place::Query => return Style::Repeated,
@@ -189,7 +190,7 @@ fn collection(word: &str, place: Place) -> Style {
     }
 }
 
-/// Whether a text can be the name of a header or a cookie.
+/// True if a text can be the name of a header or a cookie.
 pub(crate) fn is_token(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     !name.is_empty() && name.chars().all(fits)

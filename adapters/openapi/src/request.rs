@@ -1,4 +1,4 @@
-//! Makes a request of a call.
+//! Converts a call into a request.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -13,7 +13,7 @@ use crate::encode::{in_cookie, in_header, in_path, in_query, percent, plain};
 use crate::operation::Operation;
 use crate::parameter::{Need, Parameter, Place};
 
-/// What we take.
+/// The `Accept` header of every request.
 const ACCEPT: &str = "application/json, text/*;q=0.9, */*;q=0.8";
 
 /// A part of a form.
@@ -29,10 +29,10 @@ type Written = (String, Vec<u8>);
 // === impl Operation ===
 
 impl Operation {
-    /// The request that a call with these arguments is. They fit the schema.
+    /// Composes the request for a call with these arguments, which already match the schema.
     ///
     /// # Errors
-    /// What cannot be sent.
+    /// A description of what cannot be sent.
     pub(crate) fn request(
         &self,
         base: &Base,
@@ -74,7 +74,7 @@ impl Operation {
         Ok(PlainRequest { method: self.method, path, query, headers, body })
     }
 
-    /// The path with the values in the place of their names.
+    /// The path with the placeholders replaced by values.
     fn filled_path(&self, arguments: &Arguments) -> Result<String, String> {
         let mut path = String::new();
         let mut rest = self.path.as_str();
@@ -92,7 +92,7 @@ impl Operation {
             rest = behind;
         }
         path.push_str(&literal(rest));
-        // Values that are harmless alone may not be side by side.
+        // Values that are harmless alone may form `.` or `..` side by side.
         if path.split('/').any(|segment| matches!(segment, "." | "..")) {
             return Err("its path could mean another one".to_owned());
         }
@@ -100,7 +100,7 @@ impl Operation {
     }
 }
 
-/// The document's own part of a path, where only what has a meaning in paths stays as it is.
+/// Escapes the document's own part of a path, except characters that have a meaning in paths.
 fn literal(text: &str) -> String {
     let parts = text.split('/').map(|part| {
         let mut written = String::new();
@@ -119,7 +119,7 @@ fn literal(text: &str) -> String {
 // === impl Body ===
 
 impl Body {
-    /// The body that these arguments make; `None` when there is none.
+    /// Composes the body from the arguments; `None` if there is none.
     fn write(&self, arguments: &Arguments) -> Result<Option<Written>, String> {
         let Some(whole) = self.whole(arguments) else { return Ok(None) };
         let text = || {
@@ -162,7 +162,7 @@ impl Body {
         pairs(whole)?.into_iter().map(part).collect()
     }
 
-    /// What is sent, as JSON, with every number as it was written.
+    /// The body as JSON, with every number as the caller wrote it.
     fn whole(&self, arguments: &Arguments) -> Option<Json> {
         match &self.shape {
             Shape::Whole(field) => arguments.written(&field.argument).cloned(),
@@ -178,7 +178,7 @@ impl Body {
     }
 }
 
-/// The names and values of a form. A list is the same name again and again, what is deeper is JSON.
+/// The names and values of a form. A list repeats the name; deeper values are written as JSON.
 fn pairs(whole: &Json) -> Result<Vec<(String, String)>, String> {
     let members = object::members(whole).map_err(|_| "the body must be an object")?;
     let mut pairs = Vec::new();
@@ -195,7 +195,7 @@ fn pairs(whole: &Json) -> Result<Vec<(String, String)>, String> {
     Ok(pairs)
 }
 
-/// A form in parts, with something between them that is in none.
+/// Writes a multipart form with a boundary that occurs in no part.
 fn in_parts(parts: &[Part]) -> Written {
     let has =
         |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|own| own == text.as_bytes());
@@ -208,7 +208,7 @@ fn in_parts(parts: &[Part]) -> Written {
     };
     let mut body = Vec::new();
     for Part { name, value, is_bytes } in parts {
-        // As browsers do, so that no name ends its quotes or its line.
+        // Escaped as browsers do, so that no name ends its quotes or its line.
         let name = name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A");
         let more = if *is_bytes {
             format!("; filename=\"{name}\"\r\nContent-Type: application/octet-stream")

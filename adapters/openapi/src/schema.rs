@@ -1,8 +1,8 @@
-//! Makes JSON schemas of what a document says: references are written out, and what only OpenAPI
-//! knows is said in other words or left away.
+//! Converts the schemas of a document into JSON schemas.
+//! References are inlined, and keywords that only OpenAPI has are translated or dropped.
 //!
-//! Everything is bounded. Where a schema contains itself, or there are too many, anything goes; of
-//! what takes too many bytes no tool is made.
+//! Everything is bounded. Where a schema contains itself, or there are too many, any value is
+//! accepted; an operation that takes too many bytes gets no tool.
 
 use std::cell::Cell;
 
@@ -10,64 +10,65 @@ use serde_json::{Map, Value, json};
 
 use crate::document::{Document, Object, reference};
 
-/// Schemas that one tool may be made of.
+/// The largest number of schemas in one tool.
 const MAX_SCHEMAS: usize = 1_000;
 
-/// Bytes that one tool may be made of, as they stand in the document.
+/// The largest number of bytes of one tool, as written in the document.
 pub(crate) const MAX_BYTES: usize = 1024 * 1024;
 
-/// Bytes that all tools of a document may be made of. What is named often is written out often.
+/// The largest number of bytes of all tools of a document. A schema that is referenced often is
+/// inlined often.
 pub(crate) const MAX_ALL_BYTES: usize = 64 * 1024 * 1024;
 
-/// What each value takes beside its text.
+/// The size of each value besides its text, in bytes.
 const VALUE: usize = 8;
 
-/// How deep schemas may stand within schemas; a name on the way counts like one.
+/// The deepest nesting of schemas; each reference on the way counts as one level.
 const MAX_DEPTH: usize = 24;
 
-/// Longest description of a part, in bytes.
+/// The longest description of a part, in bytes.
 const MAX_WORDS: usize = 400;
 
-/// What a schema is for.
+/// The purpose of a schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum For {
-    /// What is sent, which is held to it.
+    /// Arguments, which are validated.
     Input,
-    /// What comes back. Interfaces keep their promises less well than callers must, so only the
-    /// shape is told.
+    /// Responses. Servers follow their schemas less strictly than callers must, so only the shape
+    /// is described.
     Output,
 }
 
-/// Writes schemas out, for one tool.
+/// Inlines the schemas of one tool.
 pub(crate) struct Schemas<'d> {
     document: &'d Document,
     purpose: For,
     left: usize,
-    /// The bytes that are left for the tool, and for all that follow.
+    /// The bytes left for this tool; `all` has those left for all tools.
     bytes: usize,
     all: &'d Cell<usize>,
     lacking: Option<&'static str>,
-    /// The references that are being written out.
+    /// The references that are being inlined.
     open: Vec<&'d str>,
 }
 
 // === impl Schemas ===
 
 impl<'d> Schemas<'d> {
-    /// A writer for a tool; `all` is how many bytes are left for the document's tools.
+    /// Creates a writer for one tool; `all` is the number of bytes left for the document's tools.
     pub(crate) fn new(document: &'d Document, purpose: For, all: &'d Cell<usize>) -> Self {
         let (left, bytes, lacking, open) = (MAX_SCHEMAS, MAX_BYTES, None, Vec::new());
         Self { document, purpose, left, bytes, all, lacking, open }
     }
 
-    /// Takes so many bytes, where they are left.
+    /// Takes this many bytes from the budget; `false` if they are not left.
     pub(crate) fn spend(&mut self, bytes: usize) -> bool {
         let all = self.all.get();
         if self.lacking.is_none() && bytes > self.bytes.min(all) {
             let own = "it takes more bytes than one tool may";
             let others = "the tools before it take as many bytes as all may; choose some by `tags` or `only`";
             self.lacking = Some(if self.bytes <= all { own } else { others });
-            // Who finds that something is too large has looked at that much of it.
+            // Finding out that it is too large has processed that many bytes.
             self.all.set(all.saturating_sub(self.bytes));
         }
         if self.lacking.is_some() {
@@ -78,7 +79,7 @@ impl<'d> Schemas<'d> {
         true
     }
 
-    /// Why no tool can be made of what was written.
+    /// The reason why no tool can be made of what was written.
     pub(crate) fn lacking(&self) -> Option<&'static str> {
         self.lacking
     }
@@ -88,7 +89,7 @@ impl<'d> Schemas<'d> {
         self.lacking.is_none() && self.spend(weight(value, limit))
     }
 
-    /// The schema that `schema` means.
+    /// Converts a schema into a JSON schema.
     pub(crate) fn write(&mut self, schema: &'d Value) -> Value {
         let document = self.document;
         let words = schema.get("description").and_then(Value::as_str).unwrap_or_default();
@@ -114,16 +115,16 @@ impl<'d> Schemas<'d> {
         }
     }
 
-    /// The schema that these members are.
+    /// Converts the members of a schema into a JSON schema.
     pub(crate) fn object(&mut self, members: &'d Object) -> Value {
-        // A schema without a name counts as deep as one with a name.
+        // An inline schema counts as deep as a referenced one.
         self.open.push("");
         let written = self.members(members);
         self.open.pop();
         nullable(members, written)
     }
 
-    /// What stands beside a reference says more of it.
+    /// Adds the description beside a reference, which overrides that of the target.
     fn beside(schema: &Value, mut written: Value) -> Value {
         let words = schema.get("description").and_then(Value::as_str);
         if let (Some(words), Value::Object(members)) = (words, &mut written) {
@@ -151,7 +152,8 @@ impl<'d> Schemas<'d> {
                 _ => None,
             };
             if let Some(said) = said {
-                // Of what comes back more than one may hold, since little is said of each.
+                // For responses more than one alternative may match, because little is said of
+                // each.
                 let key = if self.purpose == For::Output && key == "oneOf" { "anyOf" } else { key };
                 written.insert(key.to_owned(), said);
             }
@@ -159,7 +161,7 @@ impl<'d> Schemas<'d> {
         written
     }
 
-    /// What a schema says about values beside their shape.
+    /// Converts a keyword that restricts values beyond their shape.
     fn limit(&mut self, members: &Object, key: &str, value: &Value) -> Option<Value> {
         let is_count = || value.as_u64().is_some();
         let fits = match key {
@@ -172,7 +174,7 @@ impl<'d> Schemas<'d> {
             "minLength" | "maxLength" | "minItems" | "maxItems" | "minProperties"
             | "maxProperties" => is_count(),
             "uniqueItems" | "additionalProperties" => value.is_boolean(),
-            // Up to 3.0 these say whether the limit itself is left out.
+            // Up to 3.0 the exclusive keywords are flags that exclude the limit itself.
             "minimum" | "maximum" => {
                 let exclusive =
                     if key == "minimum" { "exclusiveMinimum" } else { "exclusiveMaximum" };
@@ -197,7 +199,7 @@ impl<'d> Schemas<'d> {
         (fits && self.affords(value)).then(|| value.clone())
     }
 
-    /// The parts that must be there; what only comes back is not among them.
+    /// The required properties, without those that are only used in the other direction.
     fn required(&self, members: &Object, value: &Value) -> Option<Value> {
         let parts = members.get("properties").and_then(Value::as_object);
         let sent = |name: &&Value| {
@@ -223,7 +225,7 @@ impl<'d> Schemas<'d> {
         Value::Object(written)
     }
 
-    /// Whether a part only goes the other way.
+    /// True if a property is only used in the other direction.
     fn is_left_out(&self, part: &Value) -> bool {
         let mark = match self.purpose {
             For::Input => "readOnly",
@@ -234,7 +236,7 @@ impl<'d> Schemas<'d> {
     }
 }
 
-/// The beginning of a text, in one piece.
+/// Shortens a text to `limit` bytes, without splitting a character.
 pub(crate) fn short(text: &str, limit: usize) -> String {
     let text = text.trim();
     if text.len() <= limit {
@@ -244,7 +246,7 @@ pub(crate) fn short(text: &str, limit: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// About how many bytes a value takes; no more of it is looked at than shows that it is too many.
+/// Estimates the size of a value in bytes; stops as soon as it exceeds `limit`.
 fn weight(value: &Value, limit: usize) -> usize {
     let mut total = 0_usize;
     let mut open = vec![value];
@@ -253,7 +255,7 @@ fn weight(value: &Value, limit: usize) -> usize {
         match value {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
             Value::String(text) => total = total.saturating_add(text.len()),
-            // Each of the parts takes something, so there are too many of them as soon as that is.
+            // Every element takes at least one byte, so more elements than bytes are too many.
             Value::Array(items) if items.len() > limit => return usize::MAX,
             Value::Object(members) if members.len() > limit => return usize::MAX,
             Value::Array(items) => open.extend(items),
@@ -269,10 +271,10 @@ fn weight(value: &Value, limit: usize) -> usize {
     total
 }
 
-/// The types that JSON Schema knows.
+/// Keeps the types that JSON Schema defines.
 fn kind(value: &Value) -> Option<Value> {
     let known = |value: &Value| match value.as_str()? {
-        // `file` is Swagger's word for what is uploaded.
+        // `file` is Swagger's type of an upload.
         "string" | "file" => Some("string"),
         "number" => Some("number"),
         "integer" => Some("integer"),
@@ -292,13 +294,13 @@ fn kind(value: &Value) -> Option<Value> {
     }
 }
 
-/// Version 3.0 says with a word of its own that nothing may stand in the place of a value.
+/// Translates `nullable` of version 3.0.
 fn nullable(members: &Object, written: Map<String, Value>) -> Value {
     let written = Value::Object(written);
     if members.get("nullable") == Some(&Value::Bool(true)) { or_nothing(written) } else { written }
 }
 
-/// The schema, or nothing.
+/// Extends a schema so that it also accepts `null`.
 fn or_nothing(mut schema: Value) -> Value {
     let Value::Object(members) = &mut schema else { return schema };
     if let Some(Value::Array(values)) = members.get_mut("enum")

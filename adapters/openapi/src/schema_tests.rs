@@ -1,4 +1,4 @@
-//! Schemas are written in the words of JSON Schema, and only so much of them.
+//! Schemas are written in the keywords of JSON Schema, and within bounds.
 
 use super::*;
 
@@ -61,7 +61,7 @@ fn what_contains_itself_ends_and_what_is_huge_is_cut() {
     let tree = json!({"type": "object", "properties": {"left": {"$ref": "#/n"}}});
     let expected = json!({"type": "object", "properties": {"left": {}}});
     assert_eq!(written(For::Input, &json!({"$ref": "#/n"}), &tree), expected);
-    // Each of ten names the next ten times.
+    // Each of ten schemas references the next one ten times.
     let mut root = json!({"openapi": "3.0.0", "l10": {"type": "string"}});
     for level in 0..10 {
         let parts: Map<String, Value> = (0..10)

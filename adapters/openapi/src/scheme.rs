@@ -1,4 +1,4 @@
-//! The security schemes of a document, and what each is sent with.
+//! The security schemes of a document, and the credentials of each.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -12,13 +12,13 @@ use crate::parameter::{Place, is_token};
 use crate::settings::OpenApiSettings;
 use crate::token::{ClientLogin, Login};
 
-/// A scheme that we have something for.
+/// A scheme that we have credentials for.
 pub(crate) enum Scheme {
     Fixed(Proof),
     Login(Login),
 }
 
-/// What one thing is sent as.
+/// One credential: a parameter with its value.
 #[derive(Clone)]
 pub(crate) struct Proof {
     pub(crate) place: Place,
@@ -26,17 +26,17 @@ pub(crate) struct Proof {
     pub(crate) value: Secret<String>,
 }
 
-/// How a scheme wants it.
+/// The kind of a scheme.
 pub(crate) enum Kind {
     Key(Place, String),
     Basic,
     Bearer,
-    /// Tokens, and where the document says that programs get them.
+    /// OAuth tokens, with the document's token address for programs.
     Token(Option<String>),
     Other(String),
 }
 
-/// What stands around a scheme.
+/// The context of a scheme.
 pub(crate) struct Around<'a> {
     pub(crate) name: &'a str,
     pub(crate) settings: &'a OpenApiSettings,
@@ -47,7 +47,8 @@ pub(crate) struct Around<'a> {
 // === impl Around ===
 
 impl Around<'_> {
-    /// Whether a header can say it: else every call would fail, and its caller be blamed.
+    /// Checks that a header can carry the value.
+    /// Otherwise every call would fail, and the error would blame its caller.
     fn check(&self, value: &Secret<String>) -> Result<(), String> {
         let is_fit = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte);
         if value.reveal().bytes().all(is_fit) {
@@ -88,10 +89,10 @@ impl Kind {
         }
     }
 
-    /// The scheme with what the configuration has for it.
+    /// Combines the scheme with the configured credentials.
     ///
     /// # Errors
-    /// Why it is not sent.
+    /// The reason why they are not sent.
     pub(crate) fn with(
         &self,
         credentials: &Credentials,
@@ -131,7 +132,7 @@ impl Kind {
         }
     }
 
-    /// Where tokens are.
+    /// The address that tokens are requested from.
     fn token_address(
         &self,
         given: Option<&str>,
@@ -168,7 +169,7 @@ impl Kind {
         Ok(address)
     }
 
-    /// Whether `headers` or the query of `base_url` have what it wants.
+    /// True if `headers` or the query of `base_url` provide what the scheme requires.
     pub(crate) fn is_in_headers(&self, settings: &OpenApiSettings, base: &Base) -> bool {
         let has = |wanted: &str| {
             settings.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(wanted))
@@ -181,7 +182,7 @@ impl Kind {
         }
     }
 
-    /// What to do so that it gets what it wants.
+    /// The advice for configuring the scheme.
     pub(crate) fn hint(&self, name: &str) -> String {
         let key = format!("openapi.auth.{name}");
         match self {

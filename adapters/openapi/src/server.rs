@@ -1,4 +1,4 @@
-//! A document as a server: it is read on first use, each call is one request.
+//! An OpenAPI document as a server: it is read on first use, and each call is one request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -27,7 +27,7 @@ use crate::load::{Loaded, load};
 use crate::operation::{self, Found, Operation};
 use crate::settings::{OpenApiSettings, Source};
 
-/// How many operations that are left out are told of.
+/// The number of omitted operations that are logged.
 const MAX_TOLD: usize = 20;
 
 /// An OpenAPI document as a server.
@@ -36,7 +36,7 @@ pub struct OpenApiServer {
     known: Attempt<Known>,
 }
 
-/// What is known of the interface.
+/// The loaded interface.
 struct Known {
     client: Client,
     base: Base,
@@ -44,7 +44,7 @@ struct Known {
     offer: Offer,
 }
 
-/// An operation, with what its calls are held to.
+/// An operation, with the credentials and the schema of its calls.
 struct Offered {
     operation: Operation,
     means: Means,
@@ -54,7 +54,7 @@ struct Offered {
 // === impl OpenApiServer ===
 
 impl OpenApiServer {
-    /// A server whose document has not been looked at yet.
+    /// Creates a server whose document has not been read yet.
     pub fn new(settings: OpenApiSettings) -> Self {
         Self { settings: Arc::new(settings), known: Attempt::default() }
     }
@@ -128,7 +128,7 @@ impl OpenApiServer {
         })
     }
 
-    /// What it means to whoever called that nothing came back.
+    /// Converts a failed request into the answer or the error of its call.
     fn failed(
         &self,
         ticket: &Ticket,
@@ -160,7 +160,7 @@ impl OpenApiServer {
         }
     }
 
-    /// Whether anything answers at its address; what the answer is does not matter.
+    /// Checks that a server responds at the address; any response counts.
     async fn ping(&self) -> Result<(), CallError> {
         let known = self.known().await?;
         let path = known.base.address().path().to_owned();
@@ -264,7 +264,7 @@ impl Connection for OpenApiServer {
 // === impl Offered ===
 
 impl Offered {
-    /// Holds arguments to the schema that callers were given, so that nothing else can be sent.
+    /// Checks arguments against the schema that callers were given. Nothing else can be sent.
     fn check(&self, arguments: &Json) -> Result<(), String> {
         let schema = self.schema.get_or_init(|| {
             let schema = Json::from_value(&self.operation.input_schema());
@@ -276,14 +276,14 @@ impl Offered {
     }
 }
 
-/// Reads the document.
+/// Loads and reads the document.
 async fn know(settings: Arc<OpenApiSettings>) -> Result<Arc<Known>, AttemptError> {
     let wait = settings.startup_timeout;
     let loading = timeout(wait, load(&settings)).await;
     let late = || format!("its document was not read within {wait:?}; raise `startup_timeout`");
     let Loaded { text, home, stale } = loading.map_err(|_| late())??;
     let reading = Arc::clone(&settings);
-    // A large document takes a while to read.
+    // On a blocking thread, because parsing a large document takes a while.
     let read = tokio::task::spawn_blocking(move || {
         let mut document = Document::parse(&text)?;
         let file = match &reading.source {
@@ -339,7 +339,7 @@ fn nothing(found: &Found) -> String {
     }
 }
 
-/// What is wanted and cannot be offered.
+/// Describes the wanted operations that cannot be offered.
 fn left_out(found: &Found) -> Option<String> {
     let first = found.left_out.first()?;
     Some(match found.left_out.len() {

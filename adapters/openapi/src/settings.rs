@@ -1,4 +1,4 @@
-//! What the configuration says of one document, ready to be used.
+//! The resolved configuration of one document.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,49 +15,49 @@ use capstan_safety::mask::Masker;
 pub struct OpenApiSettings {
     /// The server's name.
     pub name: ServerName,
-    /// Where the document is.
+    /// The location of the document.
     pub source: Source,
-    /// Where requests go; `None` for where the document says. What stands behind its `?` is sent
+    /// The address that requests go to; `None` for the address in the document. Its query is sent
     /// with every request.
     pub base_url: Option<Secret<String>>,
     /// Headers sent with every request.
     pub headers: Vec<(String, Secret<String>)>,
-    /// What requests make themselves known by, by the names of the document's security schemes.
+    /// The credentials of requests, by the names of the document's security schemes.
     pub auth: Vec<(String, Credentials)>,
     /// Values that must not appear in answers, or in anything else that is shown.
     pub secrets: Vec<Secret<String>>,
     /// Only operations with one of these tags; `None` means all.
     pub tags: Option<Vec<String>>,
-    /// Only operations that one of these means, by tool name, `operationId` or as in `GET /pets/*`;
-    /// `None` means all.
+    /// Only operations that one of these matches; `None` means all.
+    /// They match a tool name, an `operationId`, or method and path as in `GET /pets/*`.
     pub only: Option<Vec<Glob>>,
-    /// Never operations that one of these means.
+    /// Operations that one of these matches are excluded.
     pub except: Vec<Glob>,
-    /// The addresses that requests may be sent to, for documents and tokens as well.
+    /// The network addresses that may be connected to, for documents and tokens as well.
     pub addresses: AddressPolicy,
-    /// How long getting the document may take.
+    /// The timeout for loading the document.
     pub startup_timeout: Duration,
-    /// How long a call may take.
+    /// The timeout of a call.
     pub timeout: Duration,
-    /// How many bytes of an answer are read.
+    /// The largest number of bytes read of an answer.
     pub answer: usize,
-    /// Where to keep documents that were fetched; `None` keeps nothing.
+    /// The folder in which fetched documents are cached; `None` disables the cache.
     pub cache: Option<PathBuf>,
 }
 
-/// Where a document is.
+/// The location of a document.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// In a file.
+    /// A file.
     File(PathBuf),
-    /// On the web; the address may carry a token.
+    /// A web address, which may contain a token.
     Web(Secret<String>),
 }
 
 // === impl OpenApiSettings ===
 
 impl OpenApiSettings {
-    /// A client for an address, which sends these headers and keeps secrets out of errors.
+    /// Creates a client for an address, which sends these headers and masks secrets in errors.
     pub(crate) fn client(
         &self,
         address: &WebAddress,
@@ -68,7 +68,7 @@ impl OpenApiSettings {
         Client::new(address, headers, Arc::new(masker), &self.addresses)
     }
 
-    /// Whether requests are sent with anything that is not for all to know.
+    /// True if requests are sent with secrets.
     pub(crate) fn sends_secrets(&self) -> bool {
         let secrets = || self.secrets.iter().map(Secret::reveal).filter(|one| !one.is_empty());
         let mut headers = self.headers.iter().map(|(_, value)| value.reveal());

@@ -1,7 +1,7 @@
-//! Tokens that a program gets for itself: OAuth 2.0, client credentials (RFC 6749, section 4.4).
+//! Access tokens for programs: OAuth 2.0, client credentials (RFC 6749, section 4.4).
 //!
-//! **Invariant:** the secret goes to the token's address and nowhere else, a token to whoever asked
-//! for it. Neither is part of an error.
+//! **Invariant:** the secret is sent only to the token address, and a token is given only to the
+//! code that requested it. Neither is part of an error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,35 +18,35 @@ use tracing::debug;
 use crate::encode::percent;
 use crate::settings::OpenApiSettings;
 
-/// How long getting a token may take.
+/// The timeout for getting a token.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// The most that is read of what comes with a token, in bytes.
+/// The largest number of bytes read of a token response.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// The longest before its end that a token is replaced.
+/// The longest time before its expiry at which a token is replaced.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// The longest that a token is believed to last.
+/// The longest lifetime assumed for a token.
 const LONGEST: Duration = Duration::from_hours(24 * 365);
 
-/// Longest word for a refusal that is shown, in bytes.
+/// The longest error code of a refusal that is shown, in bytes.
 const MAX_WORD: usize = 64;
 
-/// The credentials of a client that asks for tokens.
+/// The credentials of a client that requests tokens.
 pub(crate) struct ClientLogin<'a> {
     pub(crate) id: &'a str,
     pub(crate) secret: &'a Secret<String>,
     pub(crate) scopes: &'a [String],
 }
 
-/// Where tokens come from, and the one that is in use.
+/// The source of tokens, and the current token.
 pub(crate) struct Login {
     asked: Arc<Asked>,
     token: Attempt<Token>,
 }
 
-/// A token and how long it is good.
+/// A token and its expiry.
 pub(crate) struct Token {
     value: Secret<String>,
     until: Option<Instant>,
@@ -58,14 +58,15 @@ struct Asked {
     server: String,
     address: WebAddress,
     client: Client,
-    /// What is asked, in the ways in which a program can say who it is: first as the standard wants
-    /// it, then as many want it.
+    /// The token request in two forms of client authentication.
+    /// The first is the one that the standard requires, the second the one that many servers
+    /// expect.
     ways: [PlainRequest; 2],
 }
 
-/// How asking for a token in one way went wrong.
+/// The reason why one form of the token request failed.
 enum Trouble {
-    /// They do not take what we said of us.
+    /// The server rejects our client credentials.
     Refused(String),
     Failed(AttemptError),
 }
@@ -73,10 +74,10 @@ enum Trouble {
 // === impl Login ===
 
 impl Login {
-    /// Nothing is sent yet.
+    /// Creates the source of tokens. Nothing is sent yet.
     ///
     /// # Errors
-    /// Why there is no way to the address.
+    /// The reason why no client can be created for the address.
     pub(crate) fn new(
         scheme: &str,
         address: &WebAddress,
@@ -90,11 +91,11 @@ impl Login {
         Ok(Self { asked: Arc::new(asked), token: Attempt::default() })
     }
 
-    /// A token that is good and is none of `refused`: the one in use, or one that is got for all who
-    /// wait.
+    /// Returns a valid token that is none of `refused`: the current one, or a new one. Requests for
+    /// a new token are single-flight.
     ///
     /// # Errors
-    /// Why there is none.
+    /// The reason why there is none.
     pub(crate) async fn token(&self, refused: &[Arc<Token>]) -> Result<Arc<Token>, AttemptError> {
         let stale = |token: &Arc<Token>| {
             token.until.is_some_and(|until| Instant::now() >= until)
@@ -111,7 +112,7 @@ impl Token {
         &self.value
     }
 
-    /// Reads what comes with a token.
+    /// Reads a token response.
     fn read(body: &[u8]) -> Option<Self> {
         let answer: Value = serde_json::from_slice(body).ok()?;
         let token = answer.get("access_token")?.as_str()?;
@@ -120,7 +121,7 @@ impl Token {
         if !is_sent || !kind.eq_ignore_ascii_case("bearer") {
             return None;
         }
-        // Some write the number as text.
+        // Some servers write the number as text.
         let lasts = answer.get("expires_in").and_then(|lasts| {
             lasts.as_u64().or_else(|| lasts.as_str().and_then(|lasts| lasts.parse().ok()))
         });
@@ -157,7 +158,7 @@ impl Asked {
         };
         match self.ask_in(second).await {
             Ok(token) => Ok(token),
-            // What the standard's way led to tells more than what another did.
+            // The error of the standard form is more useful than that of the other.
             Err(Trouble::Refused(_) | Trouble::Failed(_)) => Err(format!(
                 "it refuses this client ({refused}); check `client_id` and `client_secret`"
             )
@@ -184,7 +185,7 @@ impl Asked {
     }
 }
 
-/// The word for a refusal. What else is said may repeat what was sent.
+/// The error code of a refusal. The rest of the response may repeat what was sent.
 fn word(response: &PlainResponse) -> String {
     let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let word = answer.get("error").and_then(Value::as_str).unwrap_or_default();
@@ -199,7 +200,7 @@ fn word(response: &PlainResponse) -> String {
 
 impl ClientLogin<'_> {
     fn in_header(&self, address: &WebAddress) -> PlainRequest {
-        // Both are escaped before they are put together, so that neither can have the colon.
+        // Both are escaped before they are joined, so that neither can contain the colon.
         let pair = format!("{}:{}", percent(self.id), percent(self.secret.reveal()));
         let mut request = self.request(address, "");
         let value = format!("Basic {}", BASE64_STANDARD.encode(pair));

@@ -1,4 +1,4 @@
-//! Makes tools of operations.
+//! Converts operations into tools.
 
 use capstan_hub::catalog::InputSchema;
 use capstan_hub::ports::Item;
@@ -10,16 +10,16 @@ use crate::operation::Operation;
 use crate::parameter::Need;
 use crate::schema::short;
 
-/// Longest description of a tool, in bytes.
+/// The longest description of a tool, in bytes.
 const MAX_WORDS: usize = 1024;
 
-/// Longest title of a tool, in bytes.
+/// The longest title of a tool, in bytes.
 const MAX_TITLE: usize = 100;
 
 // === impl Operation ===
 
 impl Operation {
-    /// The tool, as a client is told of it.
+    /// The tool definition for clients.
     pub(crate) fn item(&self) -> Option<Item> {
         let mut tool = Map::new();
         let mut put = |key: &str, value: Value| drop(tool.insert(key.to_owned(), value));
@@ -37,10 +37,11 @@ impl Operation {
         Some(Item { name: self.name.clone(), definition })
     }
 
-    /// The schema of its arguments.
+    /// The schema of the tool's arguments.
     pub(crate) fn input_schema(&self) -> Value {
         let whole = self.schema_with(&|schema| schema.clone());
-        // Patterns are written for another engine; one that ours cannot read would hide the tool.
+        // Patterns are written for another regex engine; one that ours cannot parse would hide the
+        // tool.
         let readable = !whole.to_string().contains("\"pattern\"")
             || Json::from_value(&whole).is_ok_and(|json| InputSchema::compile(&json).is_ok());
         if readable { whole } else { self.schema_with(&|schema| without_patterns(schema.clone())) }
@@ -71,7 +72,7 @@ impl Operation {
             "additionalProperties": false })
     }
 
-    /// What it does, in the document's words, and which operation it is.
+    /// The description from the document, followed by method and path.
     fn words(&self) -> String {
         let line = format!("{} {}", self.method, self.path);
         let said = match (self.summary.as_str(), self.description.as_str()) {

@@ -1,33 +1,35 @@
-//! YAML as JSON: one document, whose plain words mean what the core schema says.
+//! Converts YAML to JSON: one document, whose plain scalars follow the core schema.
 
 use std::collections::HashMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, StrInput};
 use serde_json::{Map, Number, Value};
 
-/// How many values a document may have once its aliases are written out, with the copies that its
-/// anchors keep. Aliases of aliases and anchors within anchors grow without bound otherwise.
+/// The largest number of values in a document with its aliases expanded.
+/// It includes the copies that its anchors keep. Aliases of aliases and anchors within anchors
+/// would otherwise grow without bound.
 const MAX_NODES: usize = 2_000_000;
 
-/// So many bytes of text count like one more value: what is copied may be few values and long ones.
+/// The number of bytes of text that count as one more value: copied values may be few and long.
 const TEXT: usize = 64;
 
-/// How deep values may stand within values; what JSON is read with allows as much.
+/// The deepest nesting of values; the JSON parser has a similar limit.
 const MAX_DEPTH: usize = 120;
 
 struct Reader<'t> {
     events: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, (Value, usize)>,
     nodes: usize,
-    /// What the anchors keep. It is not part of any value, so no copy's size includes it.
+    /// The size of the copies that the anchors keep. It is not part of any value, so no copy's size
+    /// includes it.
     copied: usize,
     depth: usize,
 }
 
-/// Reads a document.
+/// Parses a document.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the problem.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the events are the parser's, and may grow")]
 pub(crate) fn read(text: &str) -> Result<Value, String> {
     let mut reader = Reader {
@@ -66,7 +68,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The value that begins with this event.
+    /// Reads the value that begins with this event.
     fn node(&mut self, event: Event<'t>) -> Result<Value, String> {
         let before = self.nodes;
         self.count(1)?;
@@ -156,7 +158,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// What a word without quotes means.
+/// The value of an unquoted scalar.
 fn scalar(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -217,7 +219,7 @@ mod tests {
             let error = nested(100, inner).unwrap_err();
             assert!(error.contains("more than"), "{error}");
         }
-        // A few words, each of them as often as it is named.
+        // A few long words, each copied as often as it is referenced.
         let named = vec!["*a"; 100].join(",");
         let error = read(&format!("[&a {long},{named}]")).unwrap_err();
         assert!(error.contains("more than"), "{error}");

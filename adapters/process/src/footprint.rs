@@ -1,20 +1,21 @@
-//! What a server uses up: memory and processor time of its keeper and of all below it, from
-//! `/proc`. Nothing is known where there is none.
+//! Memory and processor time of a server's keeper and all processes below it, from `/proc`. Systems
+//! without `/proc` give no result.
 
 use std::fs;
 use std::time::Duration;
 
 use capstan_hub::ports::Footprint;
 
-/// Processes of one server that are looked at.
+/// The largest number of processes counted per server.
 const MAX_PROCESSES: usize = 1000;
 
-/// The ticks in which Linux tells processor time, whatever the kernel's own clock is.
+/// The ticks per second in which Linux reports processor time.
+/// This is independent of the kernel's own clock.
 const TICKS_A_SECOND: u64 = 100;
 
 const KIB: u64 = 1024;
 
-/// What a process and everything below it use up.
+/// Sums up a process and everything below it.
 pub fn of(root: u32) -> Option<Footprint> {
     let mut all = Footprint::default();
     let mut open = vec![root];
@@ -58,8 +59,9 @@ fn memory_in(status: &str) -> u64 {
     number.unwrap_or_default().saturating_mul(KIB)
 }
 
-/// The processor time in `/proc/PID/stat`: its own, and that of children that have ended. Counted
-/// from the last closing parenthesis, because the command's name may contain anything.
+/// The processor time in `/proc/PID/stat`: its own, and that of children that have ended. Fields
+/// are counted from the last closing parenthesis, because the command's name may contain any
+/// character.
 fn cpu_in(stat: &str) -> Option<Duration> {
     let (_, rest) = stat.rsplit_once(')')?;
     let times = rest.split_ascii_whitespace().skip(11).take(4);

@@ -1,8 +1,9 @@
-//! Starts programs and keeps them.
+//! Starts programs and ends them reliably.
 //!
-//! [`spawn`](mod@spawn) starts a program behind its [`keeper`]; no other code starts processes. [`once`] runs a
-//! program and collects its output, [`stderr`] keeps the last lines of one that stays, [`line`] and
-//! [`turn`] bound reading, [`footprint`] measures memory and processor time.
+//! [`spawn`](mod@spawn) starts a program behind its [`keeper`]; no other code starts processes.
+//! [`once`] runs a program and collects its output, [`stderr`] keeps the last lines of a program
+//! that keeps running, `line` and [`turn`] bound reading, [`footprint`] measures memory and
+//! processor time.
 
 pub mod spawn;
 pub mod keeper;

@@ -6,31 +6,31 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::turn::Turn;
 
-/// What is read at once.
+/// The size of a buffer, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// Room that is enough to read into.
+/// The smallest free space to read into, in bytes.
 const LEAST: usize = 4 * 1024;
 
-/// How much is kept of the beginning of a line that is longer than the limit.
+/// The length kept of the beginning of a line that is longer than the limit.
 const KEPT: usize = 64 * 1024;
 
-/// How much of its end.
+/// The length kept of the end of such a line.
 const END: usize = 1024;
 
-/// How much of such a line is passed over before it counts as one without an end.
+/// The length of such a line that is skipped before the line counts as endless.
 const MAX_PASSED: usize = 256 * 1024 * 1024;
 
-/// Lines out of a stream.
+/// Reads lines of bounded length from a stream.
 pub struct Lines<R> {
     stream: R,
     buffer: BytesMut,
-    /// How much of the buffer is known to have no newline in it.
+    /// The length of the buffer's prefix that contains no newline.
     searched: usize,
     limit: usize,
-    /// How much was passed over of a line that was cut, where its rest comes next.
+    /// The number of bytes skipped of a line that was cut; `None` at the start of a line.
     passed: Option<usize>,
-    /// The last of it.
+    /// The last bytes of the line that was cut.
     end: Vec<u8>,
     turn: Turn,
 }
@@ -40,7 +40,7 @@ pub struct Lines<R> {
 pub enum Line {
     /// A line within the limit.
     Whole(Bytes),
-    /// Of one that is longer than the limit, its two ends.
+    /// The two ends of a line that is longer than the limit.
     Cut {
         /// The beginning.
         beginning: Bytes,
@@ -49,19 +49,19 @@ pub enum Line {
     },
 }
 
-/// Why there is no further line.
+/// The reason why there is no further line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LineError {
-    /// A line does not end. Its beginning tells whose reply it is.
+    /// A line has no end. Its beginning may identify the request that it replies to.
     #[error("it printed more than {printed} bytes without a newline")]
     Endless {
-        /// As much as was printed of it, in bytes.
+        /// The number of bytes printed of it.
         printed: usize,
         /// The beginning.
         beginning: Bytes,
     },
-    /// The stream broke.
+    /// The stream failed.
     #[error("its output could not be read")]
     Io(#[from] std::io::Error),
 }
@@ -69,16 +69,16 @@ pub enum LineError {
 // === impl Lines ===
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    /// Lines of at most `limit` bytes.
+    /// Reads lines of at most `limit` bytes.
     pub fn new(stream: R, limit: usize) -> Self {
         let (buffer, end) = (BytesMut::new(), Vec::new());
         Self { stream, buffer, searched: 0, limit, passed: None, end, turn: Turn::default() }
     }
 
-    /// The next line; `None` at the end of the stream.
+    /// Returns the next line; `None` at the end of the stream.
     ///
-    /// Text after the last newline counts as a line. Of one that is longer than the limit the rest
-    /// is passed over, within bounds.
+    /// Text after the last newline counts as a line. The rest of a line that is longer than the
+    /// limit is skipped, within bounds.
     pub async fn next(&mut self) -> Result<Option<Line>, LineError> {
         let mut line = self.read().await?;
         if let (Some(Line::Cut { end, beginning }), Some(_)) = (&mut line, self.passed) {
@@ -90,7 +90,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(line)
     }
 
-    /// The next line, or its beginning. What does not end is passed over for as long as it comes.
+    /// Returns the next line or its beginning. An endless line is skipped for as long as it lasts.
     pub async fn next_cut(&mut self) -> std::io::Result<Option<Bytes>> {
         self.pass(usize::MAX).await?;
         Ok(self.read().await?.map(|line| match line {
@@ -103,7 +103,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if let Some(line) = self.take_line() {
                 return Ok(Some(self.bounded(line)));
             }
-            // The last byte may belong to the end of the line.
+            // The last byte may belong to the line end.
             if self.buffer.len() > self.limit.saturating_add(1) {
                 return Ok(Some(self.cut()));
             }
@@ -115,7 +115,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Passes over the rest of a line that was cut and gives its end; `None` when it is too much.
+    /// Skips the rest of a line that was cut and returns its end. `None` if it is longer than
+    /// `most`.
     async fn pass(&mut self, most: usize) -> std::io::Result<Option<Bytes>> {
         while let Some(passed) = self.passed {
             if let Some(rest) = self.take_line() {
@@ -138,7 +139,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(Some(std::mem::take(&mut self.end).into()))
     }
 
-    /// Reads some more into the buffer and says how much; 0 at the end of the stream.
+    /// Reads more into the buffer and returns the number of bytes; 0 at the end of the stream.
     async fn fill(&mut self) -> std::io::Result<usize> {
         self.make_room();
         let read = self.stream.read_buf(&mut self.buffer).await?;
@@ -150,8 +151,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if line.len() <= self.limit { Line::Whole(line) } else { self.ends(&line) }
     }
 
-    /// The ends of the line that the buffer is full of, whose memory is given back. There is more of
-    /// it to come.
+    /// The ends of the line that fills the buffer, whose memory is freed. More of the line follows.
     fn cut(&mut self) -> Line {
         let full = std::mem::take(&mut self.buffer);
         (self.searched, self.passed) = (0, Some(0));
@@ -159,7 +159,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         self.ends(&full)
     }
 
-    /// A copy of the two ends of a line.
+    /// Copies the two ends of a line.
     fn ends(&self, line: &[u8]) -> Line {
         let beginning = line.get(..self.limit.min(KEPT)).unwrap_or(line);
         let mut end = Vec::new();
@@ -167,7 +167,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Line::Cut { beginning: Bytes::copy_from_slice(beginning), end: end.into() }
     }
 
-    /// Short lines share a piece of memory, as long as there is room in it.
+    /// Allocates only when little room is left, so that short lines share one allocation.
     fn make_room(&mut self) {
         if self.buffer.capacity() - self.buffer.len() < LEAST {
             self.buffer.reserve(CHUNK);
@@ -187,7 +187,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// Puts more behind the end of a line, of which only the last is kept.
+/// Appends to the end of a line, of which only the last [`END`] bytes are kept.
 fn keep_end(end: &mut Vec<u8>, more: &[u8]) {
     end.extend_from_slice(more.get(more.len().saturating_sub(END)..).unwrap_or_default());
     end.drain(..end.len().saturating_sub(END));
@@ -204,7 +204,7 @@ fn trimmed(mut line: Bytes) -> Bytes {
 mod tests {
     use super::*;
 
-    /// The lines of a text; an asterisk is put before those that were cut.
+    /// The lines of a text; lines that were cut start with an asterisk.
     async fn lines(text: &[u8], limit: usize) -> Vec<String> {
         let mut lines = Lines::new(text, limit);
         let mut all = Vec::new();
@@ -228,7 +228,7 @@ mod tests {
         let all = lines(b"abc\nabcd\nabc\r\nabcd\r\nabc", 3).await;
         assert_eq!(all, ["abc", "*abc", "abc", "*abc", "abc"]);
         assert_eq!(lines(b"abcd", 3).await, ["*abc"]);
-        // However the stream is cut into pieces.
+        // The result does not depend on how the stream is split into pieces.
         let limit = 2 * CHUNK;
         for (over, end) in [(0, "\n"), (0, "\r\n"), (1, "\n"), (1, "\r\n")] {
             let (long, rest) = ("x".repeat(limit + over), format!("{end}b"));

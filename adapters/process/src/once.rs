@@ -1,7 +1,7 @@
-//! Runs a program once and reads what it prints: for programs that do not speak MCP.
+//! Runs a program once and reads its output: for programs that do not speak MCP.
 //!
-//! It is started as servers are, by `spawn` behind a keeper. When the future is dropped, or time is
-//! up, the whole tree below the keeper is ended.
+//! It is started like a server, by `spawn` behind a keeper. When the future is dropped or the time
+//! limit is reached, the whole tree below the keeper is ended.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,79 +15,79 @@ use tokio::time::timeout;
 
 use crate::spawn::{Exit, Keeper, Launch, SpawnError, find, spawn};
 
-/// How long the keeper has to end the tree before it is killed itself.
+/// How long the keeper may take to end the tree before it is killed itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Read at a time.
+/// The number of bytes read at a time.
 const CHUNK: usize = 16 * 1024;
 
-/// The longest piece of a line that is handed to whoever listens.
+/// The longest piece of a line that is passed to the callback.
 const MAX_LINE: usize = 4 * 1024;
 
-/// A program that can be run, and what is around it.
+/// A program that can be run, with its environment.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// A name to be found in `PATH`, or a path.
     pub command: String,
-    /// Its whole environment.
+    /// The program's whole environment.
     pub environment: BTreeMap<String, Secret<String>>,
     /// Values that must not appear in anything we show.
     pub secrets: Vec<Secret<String>>,
-    /// Where it runs; `None` for our own folder.
+    /// The working directory; `None` for our own.
     pub cwd: Option<PathBuf>,
-    /// Our own program, which becomes the keeper.
+    /// The path of our own program, which runs as the keeper.
     pub keeper: PathBuf,
 }
 
-/// What a run may cost.
+/// The limits of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// How long it may take.
+    /// The longest run time.
     pub time: Duration,
-    /// How many bytes of each of its two streams are kept.
+    /// The number of bytes kept of each of the two output streams.
     pub output: usize,
 }
 
-/// How a run went.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// How it ended.
+    /// The way in which the program ended.
     pub end: End,
-    /// What it wrote to stdout.
+    /// The output on stdout.
     pub stdout: Captured,
-    /// What it wrote to stderr.
+    /// The output on stderr.
     pub stderr: Captured,
 }
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With this exit code; 128 and the number where a signal ended it.
+    /// With this exit code; 128 plus the number if a signal ended it.
     Code(i32),
-    /// Somebody killed its keeper.
+    /// The keeper was killed.
     Killed,
-    /// It took too long and was ended.
+    /// The time limit was reached and the program was ended.
     TimedOut,
 }
 
-/// The beginning of a stream.
+/// The beginning of an output stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
-    /// What was kept.
+    /// The bytes that were kept.
     pub bytes: Vec<u8>,
-    /// How many bytes followed that were not.
+    /// The number of bytes that followed and were dropped.
     pub cut: u64,
 }
 
 // === impl Program ===
 
 impl Program {
-    /// Where the program is.
+    /// Finds the program's path.
     pub fn find(&self) -> Result<PathBuf, SpawnError> {
         find(self.launch(&[]))
     }
 
-    /// Runs it with these arguments and no input, and tells `heard` each line of its stdout.
+    /// Runs the program with these arguments and no input. Calls `heard` with each line of stdout.
     pub async fn run(
         &self,
         args: &[String],
@@ -95,7 +95,7 @@ impl Program {
         heard: &mut (dyn FnMut(&str) + Send),
     ) -> Result<Output, SpawnError> {
         let spawned = spawn(self.launch(args))?;
-        // It reads the end of its input at once, so that it cannot wait for what nobody types.
+        // It reads the end of its input at once, so that it cannot wait for input that never comes.
         drop(spawned.stdin);
         let mut keeper = spawned.keeper;
         let (mut stdout, mut stderr) = (Captured::default(), Captured::default());
@@ -117,7 +117,7 @@ impl Program {
         Ok(Output { end, stdout, stderr })
     }
 
-    /// `text` without the program's secrets, and without what a terminal would obey.
+    /// Masks the program's secrets in `text`, and makes terminal control characters visible.
     pub fn mask(&self, text: &str) -> String {
         let secrets = self.secrets.iter().map(|secret| secret.reveal().clone());
         visible(&Masker::beside(secrets, &self.environment).mask(text))
@@ -144,7 +144,7 @@ async fn end(keeper: &mut Keeper) {
 // === impl Captured ===
 
 impl Captured {
-    /// Reads to the end, whatever comes: a program whose output nobody reads would stand still.
+    /// Reads to the end, whatever arrives: a program whose output is not read would block.
     async fn fill(
         &mut self,
         mut stream: impl AsyncRead + Unpin,
@@ -163,7 +163,7 @@ impl Captured {
     }
 }
 
-/// Cuts a stream into lines.
+/// Splits a stream into lines.
 struct Lines<'a> {
     heard: &'a mut (dyn FnMut(&str) + Send),
     begun: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Starts a program behind its keeper. The only place where processes are started.
+//! Starts a program behind its keeper. No other code starts processes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::keeper::KEEPER;
 
-/// What to start, and with what around it.
+/// A program to start, with its arguments, environment and working directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
     /// A name to be found in `PATH`, or a path.
@@ -19,13 +19,13 @@ pub struct Launch<'a> {
     pub args: &'a [String],
     /// The whole environment.
     pub environment: &'a BTreeMap<String, Secret<String>>,
-    /// `None` for our own folder.
+    /// The working directory; `None` for our own.
     pub cwd: Option<&'a Path>,
-    /// Our own program, which becomes the keeper.
+    /// The path of our own program, which runs as the keeper.
     pub keeper: &'a Path,
 }
 
-/// A server that was started, with its three streams.
+/// A started server, with its three streams.
 #[derive(Debug)]
 pub struct Spawned {
     /// The keeper's process.
@@ -42,20 +42,20 @@ pub struct Spawned {
 #[derive(Debug)]
 pub struct Keeper {
     child: Child,
-    /// Its process group, which may outlive it.
+    /// The keeper's process group, which may outlive the keeper.
     group: Option<Pid>,
 }
 
-/// How a keeper ended.
+/// The way in which a keeper ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     /// With the exit code of its server.
     Code(i32),
-    /// Without having had a say.
+    /// Killed, so that there is no exit code.
     Killed,
 }
 
-/// Why a program could not be started.
+/// The reason why a program could not be started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SpawnError {
@@ -74,17 +74,17 @@ pub enum SpawnError {
     /// No such folder.
     #[error("its folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
-    /// The system refused.
+    /// The operating system refused to start the program.
     #[error("`{command}` could not be started: {cause}")]
     Refused {
         /// The command as configured.
         command: String,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
 }
 
-/// Starts the program. Its environment is what `launch` says, with `PWD`, and nothing else.
+/// Starts the program. Its environment contains only the variables of `launch`, and `PWD`.
 pub fn spawn(launch: Launch<'_>) -> Result<Spawned, SpawnError> {
     let program = find(launch)?;
     let mut keeper = keeper_command(launch);
@@ -95,7 +95,7 @@ pub fn spawn(launch: Launch<'_>) -> Result<Spawned, SpawnError> {
         }
         keeper.current_dir(cwd);
     }
-    // Programs believe it, so it names their own folder, whatever the environment says.
+    // Programs trust `PWD`, so it is set to their working directory, whatever the environment says.
     match launch.cwd.unwrap_or(Path::new(".")).canonicalize() {
         Ok(folder) => keeper.env("PWD", folder),
         Err(_) => keeper.env_remove("PWD"),
@@ -123,9 +123,9 @@ fn keeper_command(launch: Launch<'_>) -> Command {
     command
 }
 
-/// The program's path, looked up in the `PATH` that the program itself will have.
+/// Finds the program's path in the `PATH` that the program itself will have.
 ///
-/// Looked up here because an error names the command at once, instead of a keeper that ends.
+/// The lookup is done here so that the error names the command, instead of a keeper that exits.
 pub fn find(launch: Launch<'_>) -> Result<PathBuf, SpawnError> {
     let not_found = || SpawnError::NotFound { command: launch.command.to_owned() };
     let path = launch.environment.get("PATH").map(|path| path.reveal().clone());
@@ -150,15 +150,15 @@ impl Keeper {
         Self { child, group }
     }
 
-    /// Its process, as long as it has not been collected.
+    /// The keeper's process id, until the process is reaped.
     pub fn process(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Tells the keeper to end the server and itself.
+    /// Signals the keeper to end the server and itself.
     pub fn stop(&self) {
         if let Some(pid) = pid_of(&self.child) {
-            // It may have ended already, which is what we want.
+            // It may have ended already, which is fine.
             let _ = rustix::process::kill_process(pid, Signal::TERM);
         }
     }
@@ -169,16 +169,16 @@ impl Keeper {
         status.and_then(|status| status.code()).map_or(Exit::Killed, Exit::Code)
     }
 
-    /// The last resort: ends the keeper and whoever is left in its process group at once.
+    /// Kills the keeper and the rest of its process group at once, as a last resort.
     pub fn kill(&mut self) {
-        // Only once, because the number may be given to others when the group is gone.
+        // Only once, because the number may be reused after the group is gone.
         if let Some(group) = self.group.take() {
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
     }
 }
 
-/// The process, as long as it has not been collected.
+/// The process id of the child, until it is reaped.
 fn pid_of(child: &Child) -> Option<Pid> {
     child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
 }
@@ -190,7 +190,7 @@ impl Drop for Keeper {
 }
 
 impl SpawnError {
-    /// What the operator can do about it.
+    /// The advice to the operator for this error.
     pub fn hint(&self, server: &ServerName) -> String {
         match self {
             Self::NotFound { command } => {

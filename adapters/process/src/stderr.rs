@@ -11,23 +11,24 @@ use tracing::info;
 
 use crate::line::Lines;
 
-/// Lines kept.
+/// The number of lines kept.
 const KEPT: usize = 200;
 
-/// Longest line kept, in bytes; the rest of it is left out.
+/// The longest line kept, in bytes; the rest is dropped.
 const MAX_KEPT: usize = 4 * 1024;
 
-/// Longest line looked at: more than is kept, so that a secret is masked before it can be cut.
+/// The longest line processed, in bytes.
+/// It is longer than what is kept, so that a secret is masked before it can be cut.
 const MAX_READ: usize = 64 * 1024;
 
-/// The last lines, shared between the reader and whoever shows them.
+/// A ring buffer of the last lines, shared by the reader and the code that shows them.
 #[derive(Clone, Debug, Default)]
 pub struct Ring(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
     lines: VecDeque<String>,
-    /// How many of them, counted from the end, are of the process that runs now.
+    /// The number of lines, counted from the end, that are from the current process.
     fresh: usize,
 }
 
@@ -39,12 +40,12 @@ impl Ring {
         self.kept().lines.iter().cloned().collect()
     }
 
-    /// The last line of the process that runs now which says something.
+    /// The last non-empty line of the current process.
     pub fn last(&self) -> Option<String> {
         self.kept().last()
     }
 
-    /// What follows is said by another process.
+    /// Marks the start of another process's output.
     pub fn begin(&self) {
         self.kept().fresh = 0;
     }
@@ -58,7 +59,7 @@ impl Ring {
         kept.fresh = kept.fresh.saturating_add(1);
     }
 
-    /// Reads `stream` to its end, whatever comes: a server whose stderr is closed may die of it.
+    /// Reads `stream` to its end, whatever arrives. A server may exit if its stderr is closed.
     pub async fn fill(
         self,
         stream: impl AsyncRead + Unpin,
@@ -68,7 +69,8 @@ impl Ring {
         let mut lines = Lines::new(stream, MAX_READ);
         while let Ok(Some(line)) = lines.next_cut().await {
             let line = masker.mask(&String::from_utf8_lossy(&line));
-            // Whatever else looks like a secret: clients may be told a server's last words.
+            // Masks everything else that looks like a secret: clients may be shown a server's last
+            // output.
             let mut line = mask_prose(&line).into_owned();
             line.truncate(line.floor_char_boundary(MAX_KEPT));
             info!(target: "capstan::stderr", %server, "{}", visible(&line));

@@ -1,15 +1,15 @@
-//! Lets other tasks run while a stream is read that never pauses.
+//! Lets other tasks run while a stream without pauses is read.
 
 use tokio::task::yield_now;
 
-/// Other tasks and timers get a turn each time this many bytes have been read.
+/// The number of bytes after which other tasks and timers get to run.
 pub const TURN: usize = 64 * 1024;
 
-/// Counts what is read of one stream.
+/// Counts the bytes read from one stream and yields regularly.
 ///
-/// Reading alone rarely suspends a task while there is more to read. A server that sends noise
-/// without a pause would keep a single-threaded runtime from serving others, and from noticing that
-/// a call timed out.
+/// Reading alone rarely suspends a task while there is more to read. A server that sends data
+/// without a pause would keep a single-threaded runtime from serving others, and from detecting
+/// that a call timed out.
 #[derive(Debug, Default)]
 pub struct Turn {
     since: usize,
@@ -18,7 +18,7 @@ pub struct Turn {
 // === impl Turn ===
 
 impl Turn {
-    /// Counts these bytes; suspends the task when its turn is over.
+    /// Counts these bytes; yields after every [`TURN`] bytes.
     pub async fn read(&mut self, bytes: usize) {
         self.since = self.since.saturating_add(bytes);
         if self.since >= TURN {

@@ -1,4 +1,4 @@
-//! Databases that cannot be used are kept under another name.
+//! Keeps unusable databases under another name.
 
 use std::fs;
 use std::io;
@@ -7,23 +7,23 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 
-/// Databases that are kept at the most; the oldest go first.
+/// Maximum number of kept databases; the oldest are removed first.
 const MOST: usize = 5;
 
 /// The part of the name between that of the database and the time.
 const DAMAGED: &str = ".damaged-";
 
-/// The files that `SQLite` keeps beside a database.
+/// Suffixes of the files that `SQLite` keeps next to a database.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
-/// Renames a database and what belongs to it; the new name, where there was something to keep.
+/// Renames a database with its files; returns the new name if there was anything to keep.
 pub(crate) fn keep_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     let aside = free_name(path)?;
     let mut kept = None;
     for ending in ["", BESIDE[0], BESIDE[1]] {
         let (from, to) = (with_ending(path, ending), with_ending(&aside, ending));
         match fs::metadata(&from) {
-            // Nothing is lost with an empty file.
+            // An empty file is worthless.
             Ok(meta) if meta.len() == 0 => fs::remove_file(&from)?,
             Ok(_) => {
                 fs::rename(&from, &to)?;
@@ -35,14 +35,14 @@ pub(crate) fn keep_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     }
     for old in all(path).iter().rev().skip(MOST) {
         for ending in ["", BESIDE[0], BESIDE[1]] {
-            // What cannot be removed is one too many, and no harm.
+            // A file that cannot be removed is harmless.
             drop(fs::remove_file(with_ending(old, ending)));
         }
     }
     Ok(kept)
 }
 
-/// The databases that were kept, oldest first.
+/// The kept databases, oldest first.
 pub(crate) fn all(path: &Path) -> Vec<PathBuf> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let prefix = format!("{}{DAMAGED}", name.to_string_lossy());
@@ -58,7 +58,7 @@ pub(crate) fn all(path: &Path) -> Vec<PathBuf> {
     kept
 }
 
-/// A name with the time of now, or soon after, that no file has yet.
+/// An unused name with the current time, or soon after.
 fn free_name(path: &Path) -> io::Result<PathBuf> {
     let taken = all(path);
     let mut time = Timestamp::try_from(SystemTime::now()).map_err(io::Error::other)?;

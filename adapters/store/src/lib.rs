@@ -1,12 +1,12 @@
-//! What must outlive a process, in a database.
+//! Persistent state, in a database.
 //!
-//! [`Database`] is the store of one operator: one file, opened when something is first asked of it,
-//! and shared by all processes that run for the operator. `pins` keeps approved definitions, `usage` how
-//! often servers are called; `schema` brings an older file up to date. `open` finds out whether the
-//! file is whole, with the help of `witness`; `aside` keeps one that is not.
+//! [`Database`] is the store of one operator: one file, opened at the first query, and shared by
+//! all processes of the operator. `pins` stores approved definitions, `usage` the number of calls
+//! per server; `schema` migrates an older file. `open` checks that the file is intact, with the
+//! help of `witness`; `aside` keeps a damaged one.
 //!
-//! The statements keep to what `SQLite` and `PostgreSQL` both understand, so that a server can take the
-//! file's place.
+//! The statements use only what `SQLite` and `PostgreSQL` have in common, so that a server can
+//! replace the file.
 
 mod aside;
 mod damage;
@@ -29,36 +29,38 @@ use tokio::sync::OnceCell;
 use damage::is_damage;
 use open::{FileId, Opened, Opening};
 
-/// How often a file is opened anew that is replaced again and again.
+/// Number of attempts to open a file that is replaced repeatedly.
 const TRIES: u32 = 3;
 
 /// The store of one operator.
 pub struct Database {
     path: PathBuf,
     opened: RwLock<Arc<OnceCell<Opened>>>,
-    /// The file that turned out to be damaged while it was used.
+    /// The file that turned out to be damaged during use.
     damaged: Mutex<Option<FileId>>,
 }
 
 // === impl Database ===
 
 impl Database {
-    /// The store in a file, which is not opened before something is asked of it.
+    /// Creates a store for a file, which is opened at the first query.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), opened: RwLock::default(), damaged: Mutex::default() }
     }
 
-    /// Opens the file, and says which damaged ones were kept aside, oldest first.
+    /// Opens the file, and returns the damaged ones that were kept, oldest first.
     ///
     /// # Errors
-    /// When it cannot be opened.
+    /// If it cannot be opened.
     pub async fn check(&self) -> Result<Vec<PathBuf>, StoreError> {
         self.pool().await?;
         Ok(aside::all(&self.path))
     }
 
-    /// The open file. One that could not be opened is tried again the next time; one that is gone,
-    /// replaced or damaged is opened anew.
+    /// The open file.
+    ///
+    /// A failed open is retried the next time; a file that is gone, replaced or damaged is opened
+    /// anew.
     async fn pool(&self) -> Result<Opened, StoreError> {
         for _ in 0..TRIES {
             let cell = self.cell();
@@ -78,7 +80,7 @@ impl Database {
         opened.map_err(|cause| self.error("cannot be opened", cause))
     }
 
-    /// Does something, and once more in a new file when the one there is turns out to be damaged.
+    /// Runs `act`, and once more with a new file if the current one turns out to be damaged.
     async fn again<T, F>(&self, act: impl Fn() -> F) -> Result<T, StoreError>
     where
         F: Future<Output = Result<T, StoreError>>,
@@ -89,8 +91,9 @@ impl Database {
         }
     }
 
-    /// An error of a statement in this file, which is noted if it is damaged. By now another file may
-    /// be open: one that failed before says nothing about it.
+    /// Converts an error of a statement in this file, and records damage.
+    ///
+    /// If another file is open by now, the error says nothing about that one.
     fn failed(&self, file: FileId, what: &str, cause: sqlx::Error) -> StoreError {
         let is_open = || self.cell().get().is_some_and(|opened| opened.file == file);
         if is_damage(&cause) && is_open() {
@@ -116,7 +119,7 @@ impl Database {
         Arc::clone(&self.opened.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has the file opened anew, unless that was done already.
+    /// Makes the next query open the file anew, unless that has happened already.
     fn forget(&self, cell: &Arc<OnceCell<Opened>>) {
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&opened, cell) {
@@ -147,7 +150,7 @@ impl Database {
     async fn delete_one(&self, binding: &Binding, now: Timestamp) -> Result<bool, StoreError> {
         let Binding { subject, kind, item, arguments, policy } = binding;
         let Opened { pool, file } = self.pool().await?;
-        // One statement: whoever deletes the row has the approval, and nobody else does.
+        // One statement: only the process that deletes the row has the approval.
         sqlx::query(
             "DELETE FROM approvals WHERE number = (\
                  SELECT number FROM approvals WHERE subject = $1 AND kind = $2 AND item = $3 \
@@ -218,18 +221,19 @@ impl Store for Database {
     }
 }
 
-/// Whether something failed because the file is not what was written.
+/// True if the error comes from a damaged file.
 fn is_from_damage(cause: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
     cause.downcast_ref::<sqlx::Error>().is_some_and(is_damage)
 }
 
-/// The latest end of an approval that is given now. One that ends later was given before the clock was
-/// set back, and must not last longer for it.
+/// The latest expiry of an approval given now.
+///
+/// A later one was given before the clock was set back, and must not last longer because of that.
 fn latest(now: Timestamp) -> i64 {
     now.checked_add(GOOD_FOR).unwrap_or(now).as_millisecond()
 }
 
-/// A row as an approval; `None` for one of a kind that a newer version may have.
+/// Converts a row to an approval; `None` for kinds of a newer version.
 fn grant(row: &sqlx::sqlite::SqliteRow) -> Result<Option<Grant>, sqlx::Error> {
     let kind = match row.try_get::<String, _>("kind")?.as_str() {
         "tool" => capstan_model::Kind::Tool,

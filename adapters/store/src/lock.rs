@@ -1,4 +1,4 @@
-//! One process at a time makes or repairs the file.
+//! A lock: one process at a time creates or repairs the file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::open::{AGAIN, OpenError, PATIENCE};
 
-/// The lock among all processes. Held over waits, each of which has an end.
+/// The lock among all processes. It is held across awaits, all of which have a timeout.
 pub(crate) struct Lock(File);
 
 // === impl Lock ===
@@ -36,7 +36,7 @@ impl Lock {
         let began = Instant::now();
         loop {
             match try_lock(&file) {
-                // It ends when the file is closed.
+                // Closing the file releases the lock.
                 Ok(()) => return Ok(Self(file)),
                 Err(TryLockError::Error(cause)) => return Err(cause.into()),
                 Err(TryLockError::WouldBlock) if began.elapsed() >= PATIENCE * 2 => {
@@ -50,7 +50,7 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // If this fails, closing the file ends the lock.
+        // If this fails, closing the file releases the lock.
         drop(self.0.unlock());
     }
 }

@@ -1,11 +1,11 @@
-//! Opening the file, and what is done when it is not as it was left.
+//! Opens the file, and repairs it if needed.
 //!
-//! A file that is whole is opened under a shared lock. Everything else happens under an exclusive
-//! one: making the file, bringing it up to date, keeping a damaged one aside. Then servers that the
-//! [`Witness`] knows and the database does not are entered as lost.
+//! An intact file is opened under a shared lock. Everything else happens under an exclusive one:
+//! creating the file, migrating it, keeping a damaged one under another name. Then servers that are
+//! in the [`Witness`] but not in the database are entered as lost.
 //!
-//! **Invariant:** no server is taken for one that was never seen because the file was damaged,
-//! emptied, deleted or replaced.
+//! **Invariant:** no server counts as new because the file was damaged, emptied, deleted or
+//! replaced.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -23,21 +23,23 @@ use crate::lock::Lock;
 use crate::schema::{self, SchemaError};
 use crate::witness::{Owner, Testimony, Witness};
 
-/// How long another process that writes is waited for.
+/// Timeout for another process that writes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How soon a file is tried again that others are opening too.
+/// Retry interval for a file that other processes are opening too.
 pub(crate) const AGAIN: Duration = Duration::from_millis(10);
 
-/// How much of the file is kept in memory, in KiB. Little is looked up twice, and whatever a large
-/// list leaves here stays for as long as the process.
+/// Size of the page cache, in KiB.
+///
+/// Few pages are read twice, and the cache never shrinks after a large list.
 const CACHE: u32 = 256;
 
-/// Stands for every server, where it is not known which ones had approved definitions. No server can
-/// have this name.
+/// Stands for every server, if it is unknown which ones had approved definitions.
+///
+/// No server can have this name.
 pub(crate) const EVERY: &str = "*";
 
-/// How refusals end.
+/// The end of messages about refused tools.
 const UNTIL: &str = " until `capstan pins SERVER --approve`";
 
 /// An open database.
@@ -47,26 +49,26 @@ pub(crate) struct Opened {
     pub(crate) file: FileId,
 }
 
-/// Which file something is, whatever its name.
+/// The identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,
     inode: u64,
 }
 
-/// Why a file cannot be opened.
+/// The reason why a file cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// The system does not let us.
+    /// The file system reports an error.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// The database says so.
+    /// The database reports an error.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
-    /// Its tables are not ours.
+    /// Its tables are not valid.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// Another process does not let go of it.
+    /// Another process holds the lock.
     #[error("`{}` is locked by another process, waited {PATIENCE:?}", path.display())]
     Locked {
         /// The file that carries the lock.
@@ -74,15 +76,15 @@ pub(crate) enum OpenError {
     },
 }
 
-/// A file that is to be opened.
+/// A file to open.
 pub(crate) struct Opening<'a> {
     path: &'a Path,
     witness: Witness,
-    /// The file that turned out to be damaged while it was used.
+    /// The file that turned out to be damaged during use.
     damaged: Option<FileId>,
 }
 
-/// Something that is wrong with a file, for people.
+/// A problem of a file, for the log.
 enum Finding {
     Gone,
     Damaged(String),
@@ -96,7 +98,7 @@ impl<'a> Opening<'a> {
         Self { path, witness: Witness::beside(path), damaged }
     }
 
-    /// Opens the file. One that is not whole is kept aside, and a new one begun.
+    /// Opens the file. If it is not intact, it is kept under another name and a new one is created.
     pub(crate) async fn open(&self) -> Result<Opened, OpenError> {
         if let Some(folder) = self.path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -111,7 +113,7 @@ impl<'a> Opening<'a> {
         self.repaired().await
     }
 
-    /// Has the witness know of all servers in the database.
+    /// Adds all servers of the database to the witness.
     pub(crate) async fn testify(&self, pool: &SqlitePool) -> Result<(), OpenError> {
         let _lock = Lock::exclusive(self.path).await?;
         let mut all = owners(pool).await?;
@@ -121,7 +123,7 @@ impl<'a> Opening<'a> {
         Ok(self.witness.write(&all)?)
     }
 
-    /// Takes these servers for lost, and no longer every one; whether every one was.
+    /// Marks only these servers as lost, instead of every one; returns true if every one was.
     pub(crate) async fn lose_only(
         &self,
         pool: &SqlitePool,
@@ -144,7 +146,7 @@ impl<'a> Opening<'a> {
         Ok(true)
     }
 
-    /// The file, if there is nothing to be done about it.
+    /// The file, if it is intact.
     async fn as_it_is(&self) -> Option<Opened> {
         if self.is_empty().ok()? || FileId::of(self.path).ok() == self.damaged {
             return None;
@@ -163,7 +165,7 @@ impl<'a> Opening<'a> {
         Some(opened)
     }
 
-    /// The file, after whatever has to be done about it. The caller holds the lock.
+    /// The file, after all repairs. The caller must hold the lock.
     async fn repaired(&self) -> Result<Opened, OpenError> {
         let told = self.witness.read()?;
         let (mut finding, mut kept) = (None, None);
@@ -175,7 +177,7 @@ impl<'a> Opening<'a> {
             (finding, kept, is_new) = (Some(Finding::Damaged(what)), keep_aside(self.path)?, true);
         }
         if finding.is_none() && is_new && told == Testimony::None {
-            // Before the file: an empty one without this is no first run that was killed.
+            // Before the file: an empty file without a witness is not a first run that was killed.
             self.note(&BTreeSet::new());
         }
         let opened = match self.up_to_date().await {
@@ -190,7 +192,7 @@ impl<'a> Opening<'a> {
         let (mut opened, mut known, was_bare) = opened?;
         let is_doubtful = told.knows_any() || told == Testimony::None && was_bare;
         if !is_new && known.is_empty() && is_doubtful {
-            // It is a database, and nothing that was approved is in it.
+            // It is a database, but without any approved definition.
             opened.pool.close().await;
             (finding, kept) = (Some(Finding::Gone), keep_aside(self.path)?);
             (opened, known, _) = self.up_to_date().await?;
@@ -213,7 +215,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// Whether there is nothing in the file, or no file.
+    /// True if the file is empty or missing.
     fn is_empty(&self) -> io::Result<bool> {
         match fs::metadata(self.path) {
             Ok(meta) => Ok(meta.len() == 0),
@@ -222,7 +224,7 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// The file with all its tables, the servers in it, and whether it had no tables of ours.
+    /// The migrated file, the servers in it, and true if it had no tables of ours.
     async fn up_to_date(&self) -> Result<(Opened, BTreeSet<Owner>, bool), OpenError> {
         let opened = self.connect().await?;
         let brought = async {
@@ -242,9 +244,9 @@ impl<'a> Opening<'a> {
         let options = SqliteConnectOptions::new()
             .filename(self.path)
             .journal_mode(SqliteJournalMode::Wal)
-            // What was acknowledged outlives a power cut too.
+            // Acknowledged writes survive a power cut.
             .synchronous(SqliteSynchronous::Full)
-            // What is below zero is a size, and not a number of pages.
+            // A negative value is a size in KiB, not a number of pages.
             .pragma("cache_size", format!("-{CACHE}"))
             .busy_timeout(PATIENCE);
         let pool = connect(options).await?;
@@ -264,7 +266,7 @@ impl FileId {
 // === impl OpenError ===
 
 impl OpenError {
-    /// Whether the file is not what was written.
+    /// True if the file is damaged.
     fn is_damage(&self) -> bool {
         match self {
             Self::Database(cause) | Self::Schema(SchemaError::Database(cause)) => is_damage(cause),
@@ -277,7 +279,7 @@ impl OpenError {
 // === impl Testimony ===
 
 impl Testimony {
-    /// The servers that had approved definitions, and are not among these.
+    /// The servers that had approved definitions and are not in `known`.
     fn lacking(&self, known: &BTreeSet<Owner>, finding: Option<&Finding>) -> BTreeSet<Owner> {
         let every = || BTreeSet::from([every()]);
         match self {
@@ -285,7 +287,7 @@ impl Testimony {
             Self::None if finding.is_some() => every(),
             Self::None => BTreeSet::new(),
             Self::Seen(seen) => seen.difference(known).cloned().collect(),
-            // The database tells, where there is one.
+            // If the database is intact, it is complete.
             Self::Damaged if finding.is_none() => BTreeSet::new(),
             Self::Damaged => every(),
         }
@@ -351,15 +353,17 @@ async fn insert_lost(pool: &SqlitePool, lost: &BTreeSet<Owner>) -> Result<(), sq
     transaction.commit().await
 }
 
-/// Connects, and waits for others that open the same new file. The busy timeout does not: of two that
-/// read a file and then turn it to its journal, `SQLite` refuses one right away, lest both wait for ever.
+/// Connects, and waits for other processes that open the same new file.
+///
+/// The busy timeout does not cover this: if two processes read a file and then switch its journal
+/// mode, `SQLite` refuses one immediately to avoid a deadlock.
 async fn connect(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
     let began = Instant::now();
     loop {
-        // One connection: writers would only wait for each other.
+        // One connection: several writers would only wait for each other.
         let pool = SqlitePoolOptions::new()
             .max_connections(1)
-            // A file does not go away between two questions.
+            // A file does not go away between two queries.
             .test_before_acquire(false)
             .acquire_timeout(PATIENCE * 2)
             .connect_with(options.clone())
@@ -373,8 +377,10 @@ async fn connect(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Erro
     }
 }
 
-/// Makes the file if it is not there, for nobody but us; what `SQLite` puts beside it gets the same
-/// permissions. One that others can read is closed to them.
+/// Creates the file if it is missing, for its owner only.
+///
+/// `SQLite` gives its other files the same permissions. An existing file that others can access is
+/// closed to them.
 fn make_private(path: &Path) -> io::Result<()> {
     let file = OpenOptions::new()
         .read(true)

@@ -9,11 +9,12 @@ use sqlx::{QueryBuilder, Row, Sqlite, Transaction};
 use crate::Database;
 use crate::open::{EVERY, FileId, OpenError, Opened, Opening};
 
-/// Lists that are looked up at the most; those of servers that were seen last.
+/// Maximum number of digests that are read; those of the servers seen last.
 const MAX_SUMS: i64 = 10_000;
 
-/// Definitions that are kept with one statement: the way to the database is longer than what it
-/// does there. They are all that is in memory of a list that may be much larger.
+/// Number of definitions per statement, as a round trip costs more than the insertion.
+///
+/// Only this many are in memory at once, of a list that may be much larger.
 const ROWS: usize = 32;
 
 // === impl Database ===
@@ -37,7 +38,7 @@ impl Database {
 
     async fn keep_sum(&self, whose: &PinOwner, sum: &str, changes: i64) -> Result<(), StoreError> {
         let Opened { pool, file } = self.pool().await?;
-        // One statement: what was approved meanwhile has another number.
+        // One statement: a concurrent approval changes the number.
         sqlx::query(
             "UPDATE pinned_servers SET sum = $1, lost = 0 \
              WHERE server = $2 AND identity = $3 AND changes = $4",
@@ -71,7 +72,7 @@ impl Database {
         Ok(Some(Approved { pins, changes, is_lost: lost != 0 }))
     }
 
-    /// Keeps the lists of servers that were never seen.
+    /// Stores the lists of new servers.
     async fn keep_first(&self, new: &[Newcomer]) -> Result<(), StoreError> {
         let (mut transaction, file) = self.write().await?;
         let failed = |cause| self.failed(file, "took no definitions", cause);
@@ -82,7 +83,7 @@ impl Database {
                 continue;
             }
             if is_unsure {
-                // Perhaps it was seen before.
+                // The server may have been seen before.
                 let owner = insert_owner(&mut transaction, whose, None).await.map_err(failed)?;
                 lose(&mut transaction, owner).await.map_err(failed)?;
             } else {
@@ -96,8 +97,9 @@ impl Database {
         Ok(())
     }
 
-    /// Notes outside of the database which servers have approved definitions. Where that fails, it is
-    /// done when the file is opened the next time.
+    /// Records in the witness which servers have approved definitions.
+    ///
+    /// If that fails, it is repeated when the file is opened the next time.
     async fn testify(&self) {
         let Ok(Opened { pool, .. }) = self.pool().await else { return };
         if let Err(error) = Opening::new(&self.path, None).testify(&pool).await {
@@ -105,7 +107,7 @@ impl Database {
         }
     }
 
-    /// Ends that every server is taken for lost.
+    /// Ends the state in which every server counts as lost.
     async fn lose_only(&self, lost: &[PinOwner]) -> Result<bool, StoreError> {
         let Opened { pool, file } = self.pool().await?;
         let owner = |whose: &PinOwner| (whose.server.to_string(), whose.identity.clone());
@@ -120,7 +122,7 @@ impl Database {
         })
     }
 
-    /// Keeps definitions in the place of others.
+    /// Replaces approved definitions.
     async fn keep_pins(&self, whose: &PinOwner, pins: &[Pin]) -> Result<(), StoreError> {
         let (mut transaction, file) = self.write().await?;
         let failed = |cause| self.failed(file, "took no definitions", cause);
@@ -141,7 +143,7 @@ impl Database {
         Ok(())
     }
 
-    /// Begins to write. Whoever does has read what is there: nobody comes in between.
+    /// Begins a write transaction, which excludes other writers from its first read on.
     async fn write(&self) -> Result<(Transaction<'static, Sqlite>, FileId), StoreError> {
         let Opened { pool, file } = self.pool().await?;
         let begun = pool.begin_with("BEGIN IMMEDIATE").await;
@@ -152,7 +154,7 @@ impl Database {
 
 impl PinStore for Database {
     fn get_ready(&self) -> BoxFuture<'_, ()> {
-        // Whoever asks something next is told what is wrong.
+        // The next query reports the error.
         Box::pin(async { drop(self.pool().await) })
     }
 
@@ -193,8 +195,7 @@ impl PinStore for Database {
     }
 }
 
-/// The number of a server that was seen, how often something of it was approved since, and whether
-/// something is lost that was approved before.
+/// The number of a known server, the number of approvals since, and a flag for lost approvals.
 async fn owner(
     transaction: &mut Transaction<'_, Sqlite>,
     whose: &PinOwner,
@@ -208,7 +209,7 @@ async fn owner(
     .await
 }
 
-/// Whether it is not known which servers had approved definitions.
+/// True if it is unknown which servers had approved definitions.
 async fn is_unsure(transaction: &mut Transaction<'_, Sqlite>) -> Result<bool, sqlx::Error> {
     sqlx::query_scalar("SELECT COUNT(*) FROM pinned_servers WHERE server = $1")
         .bind(EVERY)
@@ -217,7 +218,7 @@ async fn is_unsure(transaction: &mut Transaction<'_, Sqlite>) -> Result<bool, sq
         .map(|found: i64| found > 0)
 }
 
-/// Notes that something was approved of a server that is lost.
+/// Records that approved definitions of a server are lost.
 async fn lose(transaction: &mut Transaction<'_, Sqlite>, owner: i64) -> Result<(), sqlx::Error> {
     sqlx::query("UPDATE pinned_servers SET lost = 1 WHERE number = $1")
         .bind(owner)
@@ -241,7 +242,7 @@ async fn insert_owner(
     .await
 }
 
-/// Keeps definitions, no two of them of one tool.
+/// Stores definitions, at most one per tool.
 async fn insert_pins(
     transaction: &mut Transaction<'_, Sqlite>,
     owner: i64,
@@ -264,7 +265,7 @@ async fn insert_pins(
     Ok(())
 }
 
-/// Something else is approved: whatever list was approved as a whole may no longer be.
+/// Invalidates the digest of the approved list, because another definition is approved.
 async fn change(transaction: &mut Transaction<'_, Sqlite>, owner: i64) -> Result<(), sqlx::Error> {
     sqlx::query("UPDATE pinned_servers SET sum = NULL, changes = changes + 1 WHERE number = $1")
         .bind(owner)

@@ -1,10 +1,10 @@
-//! The tables, as steps from one version of the file to the next.
+//! The tables, as migrations from one version of the file to the next.
 
 use sqlx::SqlitePool;
 
 use crate::damage::is_refused_statement;
 
-/// The steps. One that was released is never changed: what comes later gets a step of its own.
+/// The migrations. A released one is never changed: later changes are further migrations.
 const STEPS: &[&str] = &[
     "CREATE TABLE approvals (\
         number INTEGER PRIMARY KEY, \
@@ -38,33 +38,32 @@ const STEPS: &[&str] = &[
     "ALTER TABLE pinned_servers ADD COLUMN lost BIGINT NOT NULL DEFAULT 0",
 ];
 
-/// How many steps a file was taken through.
+/// Counts the migrations of a file.
 const KNOWN: &str = "SELECT COUNT(*) FROM capstan_schema";
 
-/// Why a file cannot be used.
+/// The reason why a file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SchemaError {
-    /// The database says so.
+    /// The database reports an error.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
-    /// It was made by a newer version of ours.
+    /// It was created by a newer version of Capstan.
     #[error("it is of version {0}, and a newer Capstan made it")]
     Newer(i64),
-    /// Its tables are not those of the version that it says it has.
+    /// Its tables do not match its version.
     #[error("its tables do not fit its version: {0}")]
     Unfit(#[source] sqlx::Error),
 }
 
-/// Whether nothing is to be done about a file. That is nearly always so, and nobody need be kept from
-/// writing to find it out.
+/// True if no migration is needed. This is nearly always so, and the check does not block writers.
 pub(crate) async fn is_current(pool: &SqlitePool) -> bool {
     let known = sqlx::query_scalar::<_, i64>(KNOWN).fetch_one(pool).await;
     known.is_ok_and(|known| usize::try_from(known) == Ok(STEPS.len()))
 }
 
-/// Takes the steps that a file has not been taken through yet; how many it had been taken through.
+/// Runs the missing migrations; returns the number of those that had been run before.
 pub(crate) async fn bring_up_to_date(pool: &SqlitePool) -> Result<i64, SchemaError> {
-    // Without this, two processes that begin at the same time would both take the first step.
+    // Without this, two processes that start at the same time would both run the first migration.
     let mut transaction = pool.begin_with("BEGIN IMMEDIATE").await?;
     sqlx::query("CREATE TABLE IF NOT EXISTS capstan_schema (version BIGINT NOT NULL)")
         .execute(&mut *transaction)
@@ -77,7 +76,7 @@ pub(crate) async fn bring_up_to_date(pool: &SqlitePool) -> Result<i64, SchemaErr
     for (version, step) in (1_i64..).zip(STEPS) {
         if version > known {
             sqlx::query(*step).execute(&mut *transaction).await.map_err(|cause| {
-                // A table or column is there already, or one that was made before is missing.
+                // A table or column exists already, or an earlier one is missing.
                 if is_refused_statement(&cause) {
                     SchemaError::Unfit(cause)
                 } else {

@@ -1,4 +1,4 @@
-//! How often servers are called, by hour.
+//! The number of calls per server and hour.
 
 use capstan_hub::ports::{BoxFuture, StoreError, UsageLog, UsageRow};
 use sqlx::Row;
@@ -6,12 +6,12 @@ use sqlx::Row;
 use crate::Database;
 use crate::open::Opened;
 
-/// Rows that are read at the most; those of the latest hours.
+/// Maximum number of rows that are read; those of the latest hours.
 const MAX_ROWS: i64 = 100_000;
 
 impl Database {
     async fn read_usage(&self, since: i64) -> Result<Vec<UsageRow>, StoreError> {
-        // Nothing is made only to find that it is empty.
+        // A missing file is not created just for reading.
         if !self.path.exists() {
             return Ok(Vec::new());
         }
@@ -72,7 +72,7 @@ impl UsageLog for Database {
     }
 }
 
-/// A row; `None` for one whose server can have no such name.
+/// Converts a row; `None` if the name of its server is invalid.
 fn usage(row: &sqlx::sqlite::SqliteRow) -> Result<Option<UsageRow>, sqlx::Error> {
     let Ok(server) = row.try_get::<String, _>("server")?.parse() else { return Ok(None) };
     let number = |name| -> Result<u64, sqlx::Error> {

@@ -1,9 +1,10 @@
 //! A second record of the servers that have approved definitions, outside of the database.
 //!
-//! An empty database is what the very first run has, and what is left when the file was deleted,
-//! emptied or replaced. This file tells them apart: a server that is in it and not in the database
-//! had approved definitions that are lost. It is written after the database, and completed whenever
-//! the database is opened, so that a kill between the two loses nothing and raises no alarm.
+//! An empty database is normal in the very first run, and also remains if the file was deleted,
+//! emptied or replaced. This file distinguishes the two: a server that is in it and not in the
+//! database had approved definitions that are lost. It is written after the database, and completed
+//! whenever the database is opened, so that a kill between the two loses nothing and raises no
+//! alarm.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
@@ -14,13 +15,13 @@ use std::path::{Path, PathBuf};
 /// The first line of the file.
 const TITLE: &str = "capstan: servers with approved definitions, see state.db";
 
-/// Servers in the file at the most.
+/// Maximum number of servers in the file.
 const MAX_SERVERS: usize = 10_000;
 
-/// The most bytes that the file may have.
+/// Maximum size of the file, in bytes.
 const MAX_SIZE: u64 = 8 * 1024 * 1024;
 
-/// A server, and how it is started or reached, as a digest.
+/// A server, and a digest of its command or URL.
 pub(crate) type Owner = (String, String);
 
 /// The file on disk.
@@ -32,18 +33,18 @@ pub(crate) struct Witness {
 /// The content of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Testimony {
-    /// There is no file: this is the first run, or an earlier version was used so far.
+    /// There is no file: this is the first run, or the first one since an earlier version.
     None,
     /// These servers had approved definitions.
     Seen(BTreeSet<Owner>),
-    /// The file is damaged: any server may have had some.
+    /// The file is damaged: any server may have had approved definitions.
     Damaged,
 }
 
 // === impl Witness ===
 
 impl Witness {
-    /// The file that belongs to a database.
+    /// The file of a database.
     pub(crate) fn beside(database: &Path) -> Self {
         Self { path: database.with_extension("pins") }
     }
@@ -60,8 +61,7 @@ impl Witness {
         Ok(seen.map_or(Testimony::Damaged, Testimony::Seen))
     }
 
-    /// Puts these servers in the place of those that are there. The caller holds the lock of the
-    /// database.
+    /// Replaces the servers in the file. The caller must hold the lock of the database.
     pub(crate) fn write(&self, seen: &BTreeSet<Owner>) -> io::Result<()> {
         let new = self.path.with_extension("pins.new");
         let mut file =
@@ -75,7 +75,7 @@ impl Witness {
 // === impl Testimony ===
 
 impl Testimony {
-    /// Whether this is what is written of these servers.
+    /// True if the file has exactly these servers.
     pub(crate) fn is_of(&self, owners: &BTreeSet<Owner>) -> bool {
         match self {
             Self::Seen(seen) => seen.iter().eq(noted(owners)),
@@ -83,7 +83,7 @@ impl Testimony {
         }
     }
 
-    /// Whether a server had approved definitions, or may have had some.
+    /// True if a server had, or may have had, approved definitions.
     pub(crate) fn knows_any(&self) -> bool {
         match self {
             Self::None => false,
@@ -93,7 +93,7 @@ impl Testimony {
     }
 }
 
-/// The servers of a whole file: the last line says how many there are.
+/// Parses a complete file: the last line has the number of servers.
 fn parse(text: &str) -> Option<BTreeSet<Owner>> {
     let (title, rest) = text.strip_suffix('\n')?.split_once('\n')?;
     let (lines, end) = rest.rsplit_once('\n').unwrap_or(("", rest));
@@ -106,7 +106,7 @@ fn parse(text: &str) -> Option<BTreeSet<Owner>> {
     (title == TITLE && seen.len() == count).then_some(seen)
 }
 
-/// Those of the servers that the file has room for.
+/// The servers that can be written to the file, up to its limit.
 fn noted(seen: &BTreeSet<Owner>) -> impl Iterator<Item = &Owner> {
     let is_plain = |text: &String| !text.contains(['\t', '\n']);
     let is_plain = move |(server, identity): &&Owner| is_plain(server) && is_plain(identity);

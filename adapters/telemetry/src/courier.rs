@@ -1,4 +1,4 @@
-//! Carries data to the collector with our own HTTP client, from the threads of the SDK.
+//! Sends data to the collector with our own HTTP client, from the threads of the SDK.
 
 use std::time::Duration;
 
@@ -6,11 +6,12 @@ use async_trait::async_trait;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::redirect::Policy;
 
-/// The longest answer of a collector that is read, in bytes.
+/// Maximum size of a collector's response, in bytes.
 const MAX_ANSWER: usize = 256 * 1024;
 
-/// Sends one request after the other. The SDK calls it on threads of its own, which no runtime
-/// drives; each request brings its runtime along.
+/// Sends requests one by one.
+///
+/// The SDK calls it on its own threads, which have no runtime; each request creates its own.
 #[derive(Debug)]
 pub(crate) struct Courier {
     client: reqwest::Client,
@@ -26,16 +27,16 @@ impl Courier {
     pub(crate) fn new(timeout: Duration) -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder()
             .timeout(timeout)
-            // What the headers may carry is meant for the collector and for nobody else.
+            // The headers may contain secrets for the collector, which must not go elsewhere.
             .redirect(Policy::none())
-            // A connection does not outlive the runtime that drives it.
+            // A connection does not outlive its runtime.
             .pool_max_idle_per_host(0)
             .build()?;
         Ok(Self { client })
     }
 
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        // The address may carry a password, and errors are logged.
+        // The URL may contain a password, and errors are logged.
         let request = reqwest::Request::try_from(request).map_err(reqwest::Error::without_url)?;
         let sent = self.client.execute(request).await;
         let mut response = sent.map_err(reqwest::Error::without_url)?;
@@ -59,7 +60,7 @@ impl HttpClient for Courier {
     async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let sent = runtime.block_on(self.send(request));
-        // A name that is still being looked up is not waited for.
+        // Does not wait for a pending name lookup.
         runtime.shutdown_background();
         sent
     }

@@ -1,11 +1,11 @@
-//! Traces and metrics for collectors that speak OTLP over HTTP.
+//! Traces and metrics for OTLP collectors over HTTP.
 //!
-//! Read in this order: [`settings`] are the switches, [`telemetry`] is what they switch on,
-//! [`spans`] turns the steps of calls into spans, [`series`] are numbers that are read from time to
-//! time, and `courier` sends both.
+//! Read in this order: [`settings`] reads the configuration, [`telemetry`] starts the exporters,
+//! [`spans`] converts the steps of calls to spans, [`series`] are numbers that are read
+//! periodically, and `courier` sends both.
 //!
-//! **Invariant:** nothing here waits on the thread that serves calls, and nothing of what a call
-//! says or gets back is written into a span.
+//! **Invariant:** nothing here blocks the thread that serves calls, and no arguments or answers of
+//! a call are written into a span.
 
 pub mod settings;
 mod courier;

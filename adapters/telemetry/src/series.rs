@@ -1,35 +1,35 @@
-//! Numbers that somebody else counts, read when they are sent.
+//! Numbers that are counted elsewhere and read when they are sent.
 
 use std::sync::Arc;
 
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
-/// A number with a name.
+/// A named number.
 #[derive(Clone)]
 pub struct Series {
     /// Its name.
     pub name: &'static str,
-    /// What it says.
+    /// Its description.
     pub help: &'static str,
-    /// What it is counted in, in UCUM: `{call}`.
+    /// Its unit, in UCUM: `{call}`.
     pub unit: &'static str,
-    /// What sort of number it is.
+    /// Its type.
     pub sort: Sort,
-    /// Reads it. Called on a thread of its own.
+    /// Reads it. Called on a separate thread.
     pub read: Arc<dyn Fn() -> Vec<Point> + Send + Sync>,
 }
 
-/// What sort of number it is.
+/// The type of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sort {
-    /// It only grows.
+    /// It only increases.
     Counter,
-    /// It goes up and down.
+    /// It increases and decreases.
     Gauge,
 }
 
-/// A value, for all or for those with a label.
+/// A value, optionally with a label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Name and value of the label.

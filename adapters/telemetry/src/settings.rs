@@ -1,42 +1,44 @@
-//! The switches, as every program with OpenTelemetry has them.
+//! The settings: the standard environment variables of OpenTelemetry.
 
 use std::time::Duration;
 
 use tracing::warn;
 
-/// How long one export may take when nobody says otherwise.
+/// Default timeout of an export.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The only way to write messages that is spoken here.
+/// The only supported protocol.
 const PROTOCOL: &str = "http/protobuf";
 
-/// What is sent, and where. Headers, the sampler, batches and further attributes of the resource
-/// are read from the environment by the OpenTelemetry SDK itself.
+/// The data to send, and its destinations.
+///
+/// The OpenTelemetry SDK itself reads headers, the sampler, batches and further attributes of the
+/// resource from the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
-    /// Where traces go, if anywhere.
+    /// The destination of traces, if any.
     pub traces: Option<Signal>,
-    /// Where metrics go, if anywhere.
+    /// The destination of metrics, if any.
     pub metrics: Option<Signal>,
-    /// Whether the environment names the service.
+    /// True if the environment names the service.
     pub service_named: bool,
 }
 
-/// Where one kind of data goes.
+/// The destination of one kind of data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signal {
-    /// The whole address.
+    /// The complete URL.
     pub endpoint: String,
-    /// How long one export may take.
+    /// Timeout of an export.
     pub timeout: Duration,
 }
 
 // === impl Settings ===
 
 impl Settings {
-    /// Reads the switches. Without an endpoint everything is off.
+    /// Reads the settings. Without an endpoint everything is off.
     pub fn read(variable: &dyn Fn(&str) -> Option<String>) -> Self {
-        // An empty variable is as good as none, as the specification has it.
+        // An empty variable counts as unset, as in the specification.
         let given = |name: &str| {
             variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
         };
@@ -53,7 +55,7 @@ impl Settings {
         }
     }
 
-    /// Whether nothing is sent at all.
+    /// True if nothing is sent.
     pub fn is_off(&self) -> bool {
         self.traces.is_none() && self.metrics.is_none()
     }
@@ -87,7 +89,7 @@ fn signal(given: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<Signal> 
     Some(Signal { endpoint, timeout })
 }
 
-/// Whether this kind of data is to be sent by OTLP.
+/// True if this kind of data is to be sent by OTLP.
 fn is_wanted(given: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
     let Some(exporters) = given(&format!("OTEL_{name}_EXPORTER")) else { return true };
     let mut exporters = exporters.split(',').map(str::trim);

@@ -1,4 +1,4 @@
-//! Turns the steps of calls into spans and durations, in the words of the conventions for MCP.
+//! Converts the steps of calls to spans and durations, with the semantic conventions for MCP.
 
 use std::time::Instant;
 
@@ -11,27 +11,27 @@ use opentelemetry::{Context, KeyValue};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{SdkTracer, Span};
 
-/// Longest name that is written down; clients may call for anything.
+/// Maximum length of a recorded name; clients may send any name.
 const MAX_NAME: usize = 128;
 
-/// Upper ends of the buckets of the durations, in seconds: those of `/metrics`.
+/// Upper bounds of the duration buckets, in seconds: those of `/metrics`.
 const BUCKETS: [f64; 10] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 120.0];
 
-/// Writes spans and durations, as far as they are wanted.
+/// Records spans and durations, if they are enabled.
 #[derive(Clone)]
 pub(crate) struct Spans {
     pub(crate) tracer: Option<SdkTracer>,
     pub(crate) durations: Option<Durations>,
 }
 
-/// How long calls take.
+/// Histograms of the durations of calls.
 #[derive(Clone)]
 pub(crate) struct Durations {
     asked: Histogram<f64>,
     asking: Histogram<f64>,
 }
 
-/// A step under way.
+/// A running step.
 struct Open {
     span: Option<Span>,
     duration: Option<(Histogram<f64>, Instant)>,
@@ -39,7 +39,7 @@ struct Open {
     ended: bool,
 }
 
-/// What the program before us said, for the SDK to read.
+/// The received trace context, for the SDK.
 struct Said<'a>(&'a TraceContext);
 
 // === impl Durations ===
@@ -88,7 +88,7 @@ fn start(tracer: &SdkTracer, step: &Step<'_>) -> Span {
             attributes.push(KeyValue::new("gen_ai.prompt.name", item.clone()));
             format!("{} {item}", step.kind.method())
         }
-        // An address can hold anything, so it is not told.
+        // A URI may contain anything, so it is not recorded.
         Kind::Resource => step.kind.method().to_owned(),
     };
     if let Some(protocol) = step.protocol {
@@ -128,7 +128,7 @@ fn shortened(name: &str) -> String {
 // === impl Open ===
 
 impl Open {
-    /// Writes down how it ended: the outcome in the words of `/metrics`, and what went wrong.
+    /// Records the end: the outcome, in the terms of `/metrics`, and the error.
     fn close(&mut self, outcome: &'static str, error: Option<&'static str>, json_rpc: Option<i64>) {
         self.ended = true;
         let error = error.map(|error| KeyValue::new("error.type", error));
@@ -139,7 +139,7 @@ impl Open {
             }
             if let Some(error) = &error {
                 span.set_attribute(error.clone());
-                // Words of servers and rules may hold anything, so they are not told.
+                // Texts of servers and rules may contain anything, so they are not recorded.
                 span.set_status(Status::error(""));
             }
             span.end();

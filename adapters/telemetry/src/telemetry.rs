@@ -1,4 +1,4 @@
-//! What the switches switch on.
+//! Starts and stops the exporters.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -26,24 +26,24 @@ use crate::series::Series;
 use crate::settings::{Settings, Signal};
 use crate::spans::{Durations, Spans};
 
-/// What we are called, in spans and where nobody names us otherwise.
+/// The name of the instrumentation, and the default name of the service.
 const NAME: &str = "capstan";
 
-/// How long what is left may take to be sent when we end.
+/// Time to send the remaining data at shutdown.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Why telemetry cannot be sent.
+/// The reason why telemetry cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// There is no way to send anything.
+    /// The HTTP client cannot be created.
     #[error("the HTTP client cannot be made")]
     Client(#[source] reqwest::Error),
-    /// The switches make no sense.
+    /// The settings are invalid.
     #[error("the exporter cannot be made")]
     Exporter(#[source] ExporterBuildError),
 }
 
-/// Sends traces and metrics, on threads of its own.
+/// Sends traces and metrics, on its own threads.
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
     metrics: Option<SdkMeterProvider>,
@@ -53,8 +53,9 @@ pub struct Telemetry {
 // === impl Telemetry ===
 
 impl Telemetry {
-    /// Starts to send. `None` when nothing is to be sent: then nothing is made, and nothing costs
-    /// anything.
+    /// Starts the exporters.
+    ///
+    /// `None` if all are off: then nothing is created, and there is no overhead.
     pub fn start(settings: &Settings) -> Result<Option<Self>, TelemetryError> {
         if settings.is_off() {
             return Ok(None);
@@ -70,12 +71,12 @@ impl Telemetry {
         Ok(Some(Self { traces, metrics, spans }))
     }
 
-    /// Watches calls.
+    /// The tracer of calls.
     pub fn tracer(&self) -> Arc<dyn Tracer> {
         Arc::new(self.spans.clone())
     }
 
-    /// Sends these numbers from now on.
+    /// Registers numbers to send.
     pub fn watch(&self, series: impl IntoIterator<Item = Series>) {
         if let Some(metrics) = &self.metrics {
             let meter = metrics.meter(NAME);
@@ -83,7 +84,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends what is left, for at most two seconds.
+    /// Sends the remaining data, for at most two seconds.
     pub fn end(self) {
         let Self { traces, metrics, .. } = self;
         let (done, waiting) = mpsc::channel();
@@ -91,7 +92,7 @@ impl Telemetry {
         let traces = traces.map(|traces| move || traces.shutdown_with_timeout(FAREWELL));
         let metrics = metrics.map(|metrics| move || metrics.shutdown_with_timeout(FAREWELL));
         let count = usize::from(traces.is_some()) + usize::from(metrics.is_some());
-        // At the same time, and on threads that are left behind when they take too long.
+        // Concurrently, and on threads that are abandoned if they take too long.
         if let Some(traces) = traces {
             on_its_own(traces, done.clone());
         }
@@ -112,14 +113,14 @@ fn on_its_own(
     end: impl FnOnce() -> OTelSdkResult + Send + 'static,
     done: mpsc::Sender<OTelSdkResult>,
 ) {
-    // Nobody listens any more when the time is up.
+    // The receiver is gone after the timeout.
     let run = move || drop(done.send(end()));
     if thread::Builder::new().name("telemetry-end".to_owned()).spawn(run).is_err() {
         warn!("the last of the telemetry is not sent: no thread can be started");
     }
 }
 
-/// Who we are. What the environment says comes later, and so counts.
+/// The resource attributes. Those of the environment come later and take precedence.
 fn resource(settings: &Settings) -> Resource {
     let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
     let ours = Resource::builder_empty().with_service_name(NAME).with_attribute(version);

@@ -1,4 +1,4 @@
-//! Servers that are added while the gateway runs, and are gone with it.
+//! Servers that are added while the gateway runs, and that exist only until it ends.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use capstan_model::ServerName;
 use super::Live;
 
 impl Live {
-    /// Adds a server; `text` is its entry, as a file would have it.
+    /// Adds a server; `text` is its entry, in the format of a file.
     ///
     /// # Errors
-    /// When a server has that name already, when there are too many, or when a rule forbids it.
+    /// If a server has that name already, if there are too many, or if a rule forbids it.
     pub(crate) async fn add(&self, name: &str, text: String) -> Result<ServerName, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let setup = self.setup();
@@ -42,10 +42,10 @@ impl Live {
         Ok(entry.name)
     }
 
-    /// Takes a server away that was added; the name it was added by.
+    /// Removes a server that was added at run time; returns the name it was added by.
     ///
     /// # Errors
-    /// When there is none of that name, or when it stands in a file.
+    /// If there is no server of that name, or if it is configured in a file.
     pub(crate) async fn remove(&self, name: &str) -> Result<String, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let setup = self.setup();
@@ -64,7 +64,7 @@ impl Live {
         Ok(display)
     }
 
-    /// The entry, read without anything around it.
+    /// Parses the entry on its own, without other files.
     fn alone(&self, source: &SourceFile) -> Result<ServerEntry, AppError> {
         let setup = self.host.put_together(vec![source.clone()], &self.selection);
         let problems: Vec<_> = setup.loaded.fatal().cloned().collect();
@@ -81,8 +81,9 @@ impl Live {
     }
 }
 
-/// The place that an entry stands in which stands in no file: the farthest, so that whatever is
-/// configured comes before it.
+/// The source file for an entry that is in no file.
+///
+/// It has the lowest precedence, so that every configured server comes before it.
 fn source(name: &str, text: String) -> SourceFile {
     let path = format!("{DYNAMIC} {name}");
     SourceFile { dialect: Some(Dialect::Native), ..SourceFile::new(path, Scope::User, text) }
@@ -98,7 +99,7 @@ fn taken(known: &ServerEntry) -> AppError {
     AppError::usage(message).hint("choose another name")
 }
 
-/// The rule that keeps a server from being started, if there is one.
+/// The rule that forbids starting a server, if there is one.
 fn forbidden(config: &capstan_config::Config, entry: &ServerEntry) -> Option<String> {
     let program = match &entry.status.as_ref().ok()?.kind {
         Kind::Stdio(program) => program,

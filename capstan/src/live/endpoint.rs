@@ -1,4 +1,4 @@
-//! A running gateway, as shells reach it over the control socket.
+//! The control socket's endpoint of a running gateway, for shells.
 
 use std::sync::Arc;
 
@@ -15,10 +15,10 @@ use tokio::sync::mpsc::Sender;
 
 use super::{Changed, Live};
 
-/// The gateway, for shells.
+/// Serves a gateway to shells.
 pub(crate) struct Endpoint(pub(crate) Arc<Live>);
 
-/// The front of an operation, at the other end of the socket.
+/// The front of an operation, on the other end of the control socket.
 struct RemoteFront(Sender<Outgoing>);
 
 // === impl Endpoint ===
@@ -61,7 +61,7 @@ impl ControlEndpoint for Endpoint {
 impl Interact for RemoteFront {
     fn event(&self, event: Event) {
         if let Ok(event) = Json::from_value(&event) {
-            // A shell that reads too slowly misses notices; a shell that is gone needs none.
+            // A shell that reads too slowly misses events; a disconnected shell needs none.
             drop(self.0.try_send(Outgoing::Event(event)));
         }
     }

@@ -1,5 +1,4 @@
-//! When to look at the configuration again: its files change, somebody sends SIGHUP, or a project
-//! file is approved.
+//! Triggers a reload when files change, on SIGHUP, or when a project file is approved.
 
 use std::convert::Infallible;
 use std::io::IsTerminal;
@@ -15,29 +14,29 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Live;
 
-/// How long it must be quiet before files are read: whoever saves often writes more than once.
+/// Time without a change before files are read; saving a file often writes it more than once.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// How long a change can be held back by others.
+/// Maximum time for which further changes can delay a reload.
 const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
 
-/// How often it is looked whether a project file has been approved that waits for it.
+/// Interval at which a project file that awaits approval is checked.
 const APPROVED: Duration = Duration::from_secs(1);
 
-/// Follows the configuration for as long as it is polled.
+/// Follows the configuration while the future is polled.
 pub(crate) async fn follow(live: Arc<Live>) -> Infallible {
     let news = Arc::new(Notify::new());
     let mut watch = watch(&news);
     set(&live, watch.as_mut());
     let hangup = hangup(&news);
     let looked = async {
-        // Something may have changed since it was read for the start.
+        // The files may have changed since they were read at startup.
         drop(live.reload().await);
         loop {
             wait(&live, &news).await;
-            // First, so that nothing is missed that happens while files are read.
+            // Set before the reload, so that changes during it are not missed.
             set(&live, watch.as_mut());
-            // What is wrong is told there.
+            // `reload` reports its errors itself.
             drop(live.reload().await);
         }
     };
@@ -58,7 +57,7 @@ fn watch(news: &Arc<Notify>) -> Option<Watch> {
     }
 }
 
-/// Watches every place where configuration is looked for.
+/// Watches every path at which configuration is looked for.
 fn set(live: &Live, watch: Option<&mut Watch>) {
     let Some(watch) = watch else { return };
     let files = live.host.files(&live.selection).unwrap_or_default();
@@ -73,7 +72,7 @@ fn unwatched(error: &dyn std::error::Error) {
     tracing::warn!(%error, cause, "changes of the configuration may not be seen; SIGHUP has it read");
 }
 
-/// Waits until something may have changed and it has been quiet for a moment.
+/// Waits until something may have changed and the debounce time has passed.
 async fn wait(live: &Live, news: &Notify) {
     tokio::select! {
         () = news.notified() => {}
@@ -89,7 +88,7 @@ async fn wait(live: &Live, news: &Notify) {
     }
 }
 
-/// SIGHUP has the configuration read, unless it says that the terminal we belong to is gone.
+/// Triggers a reload on SIGHUP, unless the signal can mean that our terminal is gone.
 async fn hangup(news: &Notify) -> Infallible {
     if !std::io::stderr().is_terminal()
         && let Ok(mut hangups) = signal(SignalKind::hangup())

@@ -1,10 +1,12 @@
-//! A gateway that runs while its configuration changes.
+//! A running gateway whose configuration can change.
 //!
-//! Read in this order: `follow` says when to look again, here a new hub is built and put in place
-//! (`capstan_app::reload` decides whether), `retired` closes what the old one leaves, `dynamic` are servers that are added without a file, `endpoint` how shells reach it.
+//! Read in this order: `follow` triggers a reload, this file builds a new hub and puts it in place
+//! (`capstan_app::reload` decides whether), `retired` closes the connections that the old hub
+//! leaves, `dynamic` holds servers that are added without a file, `endpoint` is how shells reach
+//! the gateway.
 //!
-//! **Invariant:** a change counts as a whole or not at all. What cannot be used leaves everything as
-//! it was, and is told.
+//! **Invariant:** a change takes effect as a whole or not at all. A configuration that cannot be
+//! used leaves everything as it was and is reported.
 
 mod dynamic;
 mod follow;
@@ -37,41 +39,42 @@ use crate::tending::Tending;
 use crate::world::World;
 use retired::Retired;
 
-/// How long a server that has changed may take to say what it has before it is put in its place.
-/// Until then clients see what it had.
+/// Time limit for a changed server to list its tools before it replaces the old one.
+///
+/// Until then clients see the old server's lists.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// How long files must stay as they are to be taken for whole.
+/// Time without a change after which files are considered completely written.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// How often files are read that keep changing. The last that was read counts then.
+/// Maximum number of reads while files keep changing. After that, the last text read is used.
 const MAX_READS: usize = 100;
 
-/// A gateway that runs, and what is in force there.
+/// A running gateway and the configuration in force.
 pub(crate) struct Live {
     host: LocalHost,
     selection: Selection,
     face: Face,
     gateway: Arc<Gateway>,
     tending: Arc<Tending>,
-    /// What it was started with.
+    /// The configuration at startup.
     first: Setup,
     now: Mutex<Now>,
-    /// One change at a time.
+    /// Allows one change at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
     retired: Arc<Retired>,
 }
 
-/// What is in force.
+/// The configuration in force.
 struct Now {
     setup: Setup,
-    /// Servers that were added without a file, by the name they were given.
+    /// Servers that were added without a file, by their given names.
     dynamic: IndexMap<String, SourceFile>,
-    /// Why what the files say is not in force.
+    /// The reason why the files are not in force.
     trouble: Option<String>,
-    /// Project files whose last text nobody has approved.
+    /// Project files whose latest text is not approved.
     held: Vec<String>,
-    /// Keys that have changed since the start and count only after the next one.
+    /// Keys that have changed since startup and take effect only after a restart.
     stale: Vec<&'static str>,
 }
 
@@ -100,10 +103,10 @@ impl Live {
         })
     }
 
-    /// Reads the configuration and puts it in force, if anything has changed in it.
+    /// Reads the configuration and puts it in force if it has changed.
     ///
     /// # Errors
-    /// When it cannot be used; then everything is as it was.
+    /// If it cannot be used; then everything stays as it was.
     pub(crate) async fn reload(&self) -> Result<Changed, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let result = self.read_again().await;
@@ -122,7 +125,7 @@ impl Live {
         result
     }
 
-    /// Why what the files say is not in force.
+    /// The reason why the files are not in force.
     pub(crate) fn trouble(&self) -> Option<String> {
         let now = self.now();
         let held = || {
@@ -132,17 +135,17 @@ impl Live {
         now.trouble.clone().or_else(held)
     }
 
-    /// Keys that have changed since the start and count only after the next one.
+    /// Keys that have changed since startup and take effect only after a restart.
     pub(crate) fn needs_restart(&self) -> Vec<&'static str> {
         self.now().stale.clone()
     }
 
-    /// What is in force.
+    /// The configuration in force.
     pub(crate) fn setup(&self) -> Setup {
         self.now().setup.clone()
     }
 
-    /// Which configuration is in force, so that two can be compared.
+    /// The digest of the configuration in force, to compare it with others.
     pub(crate) fn digest(&self) -> String {
         attach::digest(&self.host.world, &self.selection, &reload::files(&self.setup()))
     }
@@ -151,7 +154,7 @@ impl Live {
         self.gateway.hub()
     }
 
-    /// Ends every connection.
+    /// Closes every connection.
     pub(crate) async fn close(&self) {
         let hub = self.hub();
         join(hub.close(), self.retired.close()).await;
@@ -171,8 +174,10 @@ impl Live {
         self.change(files, dynamic).await
     }
 
-    /// What the files say when nobody is about to write them: one that is empty for a moment, or
-    /// half of what it will be, says something else than was meant.
+    /// Reads the files once they are stable.
+    ///
+    /// A file that is being written may be empty or incomplete for a moment, which would be a
+    /// different configuration.
     async fn read_whole(&self) -> Result<Vec<SourceFile>, AppError> {
         let mut read = self.read().await;
         for _ in 0..MAX_READS {
@@ -189,19 +194,20 @@ impl Live {
 
     async fn read(&self) -> Result<Vec<SourceFile>, AppError> {
         let (host, selection) = (self.host.clone(), self.selection.clone());
-        // Files may be on a disk that takes its time.
+        // The files may be on a slow disk.
         let read = tokio::task::spawn_blocking(move || host.sources(&selection)).await;
         read.map_err(|error| AppError::internal(error.to_string()))?
     }
 
-    /// Puts in force what these files say, with these servers beside them.
+    /// Puts these files in force, together with these dynamic servers.
     async fn change(
         &self,
         files: Vec<SourceFile>,
         dynamic: IndexMap<String, SourceFile>,
     ) -> Result<Changed, AppError> {
         let before = self.setup();
-        // Of one scope the last comes first, and what was added comes last, in its order.
+        // Within a scope, a later source takes precedence. Dynamic servers have the lowest
+        // precedence; among them, the one added first has the highest.
         let added = dynamic.values().rev().cloned();
         let sources: Vec<SourceFile> = added.chain(files).collect();
         if reload::same(&sources, &before.files) {
@@ -227,7 +233,7 @@ impl Live {
         Ok(Changed::Something)
     }
 
-    /// The hub of a configuration; what has not changed is taken over.
+    /// Builds the hub of a configuration; unchanged servers are taken over.
     fn next(&self, setup: &Setup, before: &Setup) -> Result<Hub, AppError> {
         let (old, world) = (self.hub(), &self.host.world);
         let known = Before { hub: &old, config: &before.loaded.config };
@@ -241,24 +247,24 @@ impl Live {
         Ok(hub.build())
     }
 
-    /// Lets servers that take another's place say what they have, so that it is not missed in
-    /// between.
+    /// Lets replacement servers list their tools, so that there is no gap in the lists.
     async fn settle(&self, hub: &Hub) {
         let old = self.hub();
         let replaced = hub.servers().filter(|name| old.has(name) && !old.shares(hub, name));
         let asked = replaced.map(|name| {
-            // One that waits for a client's list goes on waiting, unless there was one already.
+            // A server that starts with a client's first list stays idle, unless the old one was
+            // connected.
             let freshness = match old.state(name) {
                 Some(ServerState::Connected | ServerState::Degraded(_)) => Freshness::Known,
                 _ => Freshness::Remembered,
             };
-            // One that cannot say it is shown as it is.
+            // A server that fails or times out is shown in its actual state.
             tokio::time::timeout(SETTLE, hub.list(name, Listing::Tools, freshness))
         });
         drop(join_all(asked).await);
     }
 
-    /// Keeps which files wait for an approval, and warns of new ones.
+    /// Stores the files that await approval, and warns about new ones.
     fn hold(&self, held: &[String]) {
         let before = std::mem::replace(&mut self.now().held, held.to_vec());
         for file in held.iter().filter(|file| !before.contains(file)) {
@@ -269,7 +275,7 @@ impl Live {
         }
     }
 
-    /// True if a file waits for an approval.
+    /// True if a file awaits approval.
     fn awaits_approval(&self) -> bool {
         !self.now().held.is_empty()
     }
@@ -279,14 +285,14 @@ impl Live {
     }
 }
 
-/// What a look at the configuration led to.
+/// The outcome of a reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
     Nothing,
     Something,
 }
 
-/// What is wrong, with its places.
+/// The error with the places of its problems, as text.
 fn in_words(failure: &AppError) -> String {
     if failure.problems.is_empty() {
         return failure.message.clone();

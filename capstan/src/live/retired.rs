@@ -1,4 +1,4 @@
-//! Connections that no new call uses: closed when the last call on them has ended.
+//! Connections that no new call uses; they are closed when their last call has ended.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -7,10 +7,10 @@ use capstan_hub::{Hub, Retired as Connections};
 use futures::future::join_all;
 use tokio::time::Instant;
 
-/// How long a call may still take on a connection that is to be closed.
+/// Time limit for a call on a connection that is to be closed.
 const LAST_CALL: Duration = Duration::from_mins(10);
 
-/// How often it is looked whether the last call has ended.
+/// Interval at which it is checked whether the last call has ended.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Connections that are to be closed.
@@ -20,7 +20,7 @@ pub(crate) struct Retired(Mutex<Vec<Arc<Connections>>>);
 // === impl Retired ===
 
 impl Retired {
-    /// Closes what a hub had and the next one has not, once no call uses that hub any more.
+    /// Closes the connections of a hub that its successor does not use, once no call uses that hub.
     pub(crate) fn take(self: &Arc<Self>, before: Arc<Hub>, now: &Hub) {
         let gone = Arc::new(before.retired(now));
         if gone.is_empty() {
@@ -39,7 +39,7 @@ impl Retired {
         });
     }
 
-    /// Closes everything that is left, at once.
+    /// Closes all remaining connections at once.
     pub(crate) async fn close(&self) {
         let left = std::mem::take(&mut *self.all());
         join_all(left.iter().map(|connections| connections.close())).await;

@@ -1,4 +1,4 @@
-//! What the command line needs to know of addresses.
+//! Port that resolves the addresses of URLs.
 
 use core::net::IpAddr;
 
@@ -6,22 +6,22 @@ use capstan_hub::ports::BoxFuture;
 
 use crate::AppError;
 
-/// Finds out where URLs lead.
+/// Resolves the addresses that URLs lead to.
 pub trait Addresses {
-    /// Where a configured URL leads. Nothing is connected.
+    /// Resolves a configured URL without connecting to it.
     ///
     /// # Errors
-    /// When the URL cannot be read. A name that cannot be resolved is no error.
+    /// If the URL cannot be parsed. A name that cannot be resolved is no error.
     fn addresses<'a>(&'a self, url: &'a str) -> BoxFuture<'a, Result<UrlAddresses, AppError>>;
 }
 
-/// Where a URL leads.
+/// The destination of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UrlAddresses {
-    /// To this machine, in so many words, or to a socket on it.
+    /// This machine, named as such in the URL, or a socket on it.
     Here,
-    /// To this address.
+    /// This IP address.
     Literal(IpAddr),
-    /// To the addresses that a name resolves to now.
+    /// A name, with the addresses it resolves to now.
     Name(String, Vec<IpAddr>),
 }

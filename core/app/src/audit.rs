@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// What is looked for in the audit log.
+/// A filter for entries of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditQuery {
     /// Only this server.
@@ -16,42 +16,42 @@ pub struct AuditQuery {
     pub front: Option<String>,
     /// Only this kind.
     pub kind: Option<&'static str>,
-    /// Only what failed.
+    /// All entries or only failures.
     pub errors: Errors,
-    /// Only from then on.
+    /// Only entries from this time on.
     pub since: Option<jiff::Timestamp>,
-    /// Only before then.
+    /// Only entries before this time.
     pub until: Option<jiff::Timestamp>,
-    /// At most so many, the newest.
+    /// Maximum number of entries; the newest are returned.
     pub limit: usize,
 }
 
-/// What is left of an audit log whose chain is whole.
+/// Summary of an audit log whose hash chain is intact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct AuditWhole {
-    /// The number of the oldest entry; older ones were dropped when their time was over.
+    /// The number of the oldest entry; older ones were dropped when their retention ended.
     pub first: u64,
-    /// How many entries there are.
+    /// Number of entries.
     pub entries: u64,
-    /// How many of them tell of a crash, of lost entries or of damage.
+    /// Number of entries that report a crash, lost entries or damage.
     pub breaks: u64,
-    /// How many processes ended without closing the log, of which no entry tells yet.
+    /// Number of processes that ended without closing the log and that no entry reports yet.
     pub unclosed: u64,
 }
 
-/// Whether only failures are looked for.
+/// Selects all entries or only failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Errors {
-    /// Everything.
+    /// All entries.
     #[default]
     All,
-    /// Failures.
+    /// Only failures.
     Only,
 }
 
-/// One entry, field by field as the log has it.
+/// One entry, with the fields of the log.
 pub type AuditRow = Map<String, Value>;
 
-/// How far the audit log was followed; `None` starts at its end.
+/// The position up to which the audit log was followed; `None` starts at its end.
 #[derive(Default)]
 pub struct AuditMark(pub Option<Box<dyn std::any::Any + Send>>);

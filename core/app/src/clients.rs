@@ -1,4 +1,4 @@
-//! What commands need that deal with other programs' files.
+//! Port for the configuration files of other MCP clients.
 
 use std::path::{Path, PathBuf};
 
@@ -10,33 +10,33 @@ use serde::Serialize;
 use crate::AppError;
 use crate::ConfigFile;
 
-/// Other programs' files.
+/// Reads and changes the configuration files of other MCP clients.
 pub trait Clients {
-    /// The files of this scope that a client's servers are read from, of those that are there.
+    /// The existing files of this scope from which a client's servers are read.
     fn client_files(&self, client: Client, scope: Scope) -> Vec<PathBuf>;
 
-    /// The file of this scope that an entry for us belongs into, whether or not it is there.
+    /// The file of this scope that an entry for Capstan belongs in, even if it does not exist yet.
     fn client_file(&self, client: Client, scope: Scope) -> Result<Option<PathBuf>, AppError>;
 
-    /// The text of a client's file, or of one of ours; empty when there is none.
+    /// The text of a client's file or of a Capstan file; empty if the file does not exist.
     fn client_text(&self, path: &Path) -> Result<String, AppError>;
 
-    /// A path as people write it: from their home, where it is there.
+    /// A path for display: relative to the home folder (`~/…`) if it is inside it.
     fn shown_path(&self, path: &str) -> String;
 
-    /// The folder that clients know the project by.
+    /// The project folder, as clients identify the project.
     fn workspace(&self) -> String;
 
-    /// Whether nobody but the user can read a file, or will when it is made.
+    /// True if only the user can read a file, or will be able to once it is created.
     fn is_private(&self, file: &ConfigFile) -> bool;
 
-    /// The full path by which other programs start us.
+    /// The full path by which other programs start Capstan.
     fn own_path(&self) -> Result<String, AppError>;
 
-    /// Puts an entry for us into a client's file, so that it can be taken out again.
+    /// Adds an entry for Capstan to a client's file, in a way that can be undone.
     fn install(&self, spot: Spot<'_>, way: &Way, mode: Mode) -> Result<Installed, AppError>;
 
-    /// Takes the entry out again.
+    /// Removes that entry.
     fn uninstall(&self, spot: Spot<'_>, mode: Mode) -> Result<Uninstalled, AppError>;
 }
 
@@ -49,43 +49,43 @@ pub struct Spot<'a> {
     pub path: &'a Path,
 }
 
-/// Whether something is done.
+/// Dry run or real change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// It is only found out whether it could be.
+    /// Only checks that the change is possible.
     Try,
-    /// It is done.
+    /// Makes the change.
     Do,
 }
 
-/// What became of a client's file.
+/// The result of adding the entry to a client's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Installed {
-    /// The entry is there as it should be.
+    /// The entry exists and is up to date.
     Already,
-    /// Somebody else has put an entry there that starts us.
+    /// The file has an entry that starts Capstan, and Capstan did not write it.
     ByHand,
-    /// The file was made.
+    /// The file was created.
     Created,
     /// The file was changed.
     Changed {
-        /// Where the text before is kept.
+        /// The backup of the previous text.
         backup: Option<PathBuf>,
     },
 }
 
-/// What became of a client's file.
+/// The result of removing the entry from a client's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Uninstalled {
-    /// It is byte for byte what it was.
+    /// The file is byte for byte what it was before the entry.
     Restored,
-    /// It had been made for the entry, and is gone.
+    /// The file had been created for the entry and was deleted.
     Removed,
-    /// Others have changed it since, so that only the entry was taken out.
+    /// The file has been changed since, so only the entry was removed.
     TakenOut {
-        /// Where the text from before the entry is still kept.
+        /// The backup of the text from before the entry.
         backup: Option<PathBuf>,
     },
     /// The entry was not there.

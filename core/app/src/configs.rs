@@ -1,4 +1,4 @@
-//! Configuration files: where they are, and whether the user trusts them.
+//! Configuration files: their locations and their approval by the user.
 
 use std::path::PathBuf;
 
@@ -9,37 +9,37 @@ use serde::Serialize;
 /// A change of a file's text.
 pub type Change<'a> = &'a dyn Fn(&str) -> Result<String, EditError>;
 
-/// A file of configuration, which may not exist yet.
+/// A configuration file, which may not exist yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConfigFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// Which scope it has.
+    /// The scope.
     pub scope: Scope,
-    /// Whether it is there.
+    /// True if the file exists.
     pub exists: bool,
-    /// Whose configuration it is, where that is known without looking into it.
+    /// The program whose format it has, if that is known without reading it.
     #[serde(skip)]
     pub dialect: Option<Dialect>,
 }
 
-/// How the user stands to a file.
+/// The user's approval of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// There is no such file, or it needs no approval.
+    /// The file does not exist, or it needs no approval.
     NotNeeded,
-    /// Approved as it is.
+    /// The current text is approved.
     Approved,
-    /// Approved once, changed since.
+    /// An earlier text was approved; the file has changed since.
     Changed {
-        /// What was approved.
+        /// The approved text.
         before: String,
-        /// What is there now.
+        /// The current text.
         now: String,
     },
     /// Never approved.
     Unknown {
-        /// What is there.
+        /// The current text.
         now: String,
     },
 }

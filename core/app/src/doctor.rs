@@ -5,17 +5,17 @@ use serde::Serialize;
 /// One finding of `doctor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What was looked at.
+    /// The thing that was checked.
     pub check: String,
-    /// How it is.
+    /// The result.
     pub status: CheckStatus,
-    /// What was seen.
+    /// The observation, in words.
     pub detail: String,
-    /// What to do about it.
+    /// The remedy, if one is needed.
     pub fix: Option<String>,
 }
 
-/// How a finding is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckStatus {
@@ -30,12 +30,12 @@ pub enum CheckStatus {
 // === impl Check ===
 
 impl Check {
-    /// Something that is fine.
+    /// A check that passed.
     pub fn ok(check: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { check: check.into(), status: CheckStatus::Ok, detail: detail.into(), fix: None }
     }
 
-    /// Something worth a look.
+    /// A check that found something to look at.
     pub fn warning(
         check: impl Into<String>,
         detail: impl Into<String>,
@@ -44,7 +44,7 @@ impl Check {
         Self { status: CheckStatus::Warning, fix: Some(fix.into()), ..Self::ok(check, detail) }
     }
 
-    /// Something that does not work.
+    /// A check that failed.
     pub fn error(
         check: impl Into<String>,
         detail: impl Into<String>,
@@ -55,7 +55,7 @@ impl Check {
 }
 
 impl CheckStatus {
-    /// The word in output.
+    /// The word for output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

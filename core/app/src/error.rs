@@ -1,4 +1,4 @@
-//! The error of the application layer's edge: one type that every front tells in its own way.
+//! The error type at the edge of the application layer; each front renders it in its own format.
 
 use std::borrow::Cow;
 
@@ -7,14 +7,14 @@ use capstan_config::{Problem, SourceFile};
 use capstan_model::{CallError, ErrorCode};
 use serde::{Deserialize, Serialize};
 
-/// Why an operation failed.
+/// The error of an operation.
 #[derive(Clone, Debug)]
 pub struct AppError {
     /// The kind of failure; fronts map it to an exit code or a status.
     pub kind: ErrorKind,
     /// The stable word for scripts.
     pub code: Cow<'static, str>,
-    /// The failed thing, in one clause.
+    /// The failure, in one clause.
     pub message: String,
     /// The remedy.
     pub hint: Option<String>,
@@ -46,7 +46,7 @@ pub enum ErrorKind {
     Unreachable,
     /// A server took too long.
     TimedOut,
-    /// A limit on calls or servers is used up.
+    /// A limit on calls or servers is reached.
     Quota,
     /// An internal error, or an error of this machine.
     Internal,
@@ -88,7 +88,7 @@ impl AppError {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// The configuration has an error that is in no line of a file.
+    /// The configuration has an error that has no line in a file.
     pub fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Config, message)
     }
@@ -106,7 +106,7 @@ impl AppError {
         Self { problems, files: files.into(), ..Self::config(message) }
     }
 
-    /// An error with its causes in one message.
+    /// An error with its causes joined into one message.
     pub fn caused(kind: ErrorKind, error: &(dyn std::error::Error + 'static)) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();

@@ -1,4 +1,4 @@
-//! Running gateways of this user.
+//! Port for running gateways of this user.
 
 use std::sync::Arc;
 
@@ -8,11 +8,12 @@ use capstan_wire::Json;
 use crate::api::Interact;
 use crate::{AppError, Selection};
 
-/// Reaches the gateways of this user that run on this machine.
+/// Sends requests to the gateways of this user that run on this machine.
 pub trait Gateways: Send + Sync {
-    /// Sends a request, passes events and questions on to the front, and returns the result.
+    /// Sends a request, forwards events and questions to the front, and returns the result.
     ///
-    /// `request` makes the request for a gateway that must have a configuration of this digest.
+    /// `request` builds the request; its argument is the digest that the gateway's configuration
+    /// must have.
     fn send<'a>(
         &'a self,
         which: Which<'a>,
@@ -21,21 +22,21 @@ pub trait Gateways: Send + Sync {
     ) -> BoxFuture<'a, Result<Json, NotRun>>;
 }
 
-/// Which gateway is meant.
+/// Selects a gateway.
 #[derive(Clone, Copy, Debug)]
 pub enum Which<'a> {
-    /// The one with this process id.
+    /// The gateway with this process id.
     Process(u32),
-    /// The only one, or the only one with the configuration that is selected here.
+    /// The only gateway, or the only one with the configuration that is selected here.
     Only(&'a Selection),
-    /// The only one with exactly the configuration that is selected here.
+    /// The only gateway with exactly the configuration that is selected here.
     Like(&'a Selection),
 }
 
-/// Why an operation was not run to its end in a gateway.
+/// The reason why an operation did not complete in a gateway.
 #[derive(Debug)]
 pub enum NotRun {
-    /// No gateway took it; nothing was done.
+    /// No gateway accepted it; nothing was done.
     Here,
     /// It failed.
     Failed(Box<AppError>),

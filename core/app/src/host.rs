@@ -1,4 +1,4 @@
-//! The ports that are not yet behind a service.
+//! Ports that are not yet behind a service.
 
 use core::net::SocketAddr;
 
@@ -11,46 +11,46 @@ use crate::{
     Clients, ConfigFile, NameCache, PendingApprovals, Registries, Rules, Selection, Setup, Usage,
 };
 
-/// The program around the command line.
+/// Access to configuration files, approvals and the audit log on this machine.
 pub trait Host:
     Addresses + Clients + NameCache + PendingApprovals + Registries + Rules + Usage + Send + Sync
 {
-    /// Reads the configuration. Problems with it are in the result.
+    /// Loads the configuration. Problems in it are part of the result.
     fn load(&self, selection: &Selection) -> Result<Setup, AppError>;
 
-    /// Builds a hub out of a configuration; nothing is started yet.
+    /// Builds a hub from a configuration without starting a server.
     fn hub(&self, setup: &Setup, selection: &Selection) -> Result<Hub, AppError>;
 
-    /// The file that a change to this scope goes to; `None` chooses the scope.
+    /// The file that a change to this scope is written to; `None` uses the default scope.
     fn target(&self, scope: Option<Scope>, selection: &Selection) -> Result<ConfigFile, AppError>;
 
-    /// Changes a file, all at once or not at all.
+    /// Changes a file atomically.
     fn edit(&self, file: &ConfigFile, change: Change<'_>) -> Result<(), AppError>;
 
-    /// Where configuration is looked for.
+    /// The files in which configuration is looked for.
     fn files(&self, selection: &Selection) -> Result<Vec<ConfigFile>, AppError>;
 
-    /// How the user stands to the project's file.
+    /// The user's approval of the project's file.
     fn approval(&self, file: &ConfigFile) -> Result<Approval, AppError>;
 
     /// Approves the project's file with exactly this text, which the user has seen.
     fn approve(&self, file: &ConfigFile, text: &str) -> Result<(), AppError>;
 
-    /// Takes an approval back; whether there was one.
+    /// Revokes an approval; true if there was one.
     fn revoke(&self, file: &ConfigFile) -> Result<bool, AppError>;
 
     /// Entries of the audit log, oldest first.
     fn audit(&self, setup: &Setup, query: &AuditQuery) -> Result<Vec<AuditRow>, AppError>;
 
-    /// Follows the audit log: what has come since the last call.
+    /// Follows the audit log: returns the entries since the last call.
     fn audit_since(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, AppError>;
 
-    /// Checks the audit log's chain.
+    /// Verifies the audit log's hash chain.
     fn verify_audit(&self, setup: &Setup) -> Result<AuditWhole, AppError>;
 
-    /// How the user can call us again: `capstan`, or a path.
+    /// The command that starts this program again: `capstan`, or a path.
     fn program(&self) -> String;
 
-    /// Looks at everything around us that can be wrong; also whether a gateway could `listen`.
+    /// Checks the environment for problems, including whether a gateway could listen on `listen`.
     fn checks<'a>(&'a self, setup: &'a Setup, listen: SocketAddr) -> BoxFuture<'a, Vec<Check>>;
 }

@@ -1,10 +1,10 @@
-//! The application layer: what can be done, for every front.
+//! The application layer: the operations that every front offers.
 //!
 //! Fronts call the services here, the services decide, and ports reach files, sockets and time. The
-//! binary implements the ports out of the adapters.
+//! binary implements the ports with the adapters.
 //!
-//! **Invariant:** no I/O of its own: no file, environment, process, socket or clock except through a
-//! port.
+//! **Invariant:** no I/O of its own: no file, environment, process, socket or clock except through
+//! a port.
 
 pub mod api;
 pub mod hub_settings;

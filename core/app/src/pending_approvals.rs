@@ -1,4 +1,4 @@
-//! What the command line needs to answer for running gateways.
+//! Port for the questions that are open in running gateways.
 
 use std::any::Any;
 
@@ -7,18 +7,18 @@ use capstan_hub::ports::BoxFuture;
 
 use crate::AppError;
 
-/// The gateways of this user that run on this machine, and the questions that lie open there.
+/// Open questions in the gateways of this user that run on this machine.
 pub trait PendingApprovals {
-    /// What lies open now.
+    /// The questions that are open now.
     fn questions(&self) -> BoxFuture<'_, Result<Seen, AppError>>;
 
-    /// What lies open once that is something else than `seen`, or after a while.
+    /// Waits until the open questions differ from `seen`, or for a while, and returns them.
     fn questions_after(&self, seen: Seen) -> BoxFuture<'_, Result<Seen, AppError>>;
 
     /// One question with all of its arguments.
     fn question<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<OpenQuestion, AppError>>;
 
-    /// Answers a question, wherever it lies: what became of it, and where a rule was written.
+    /// Answers a question in any gateway; returns the outcome, and the place of a saved rule.
     fn answer<'a>(
         &'a self,
         id: &'a str,
@@ -26,12 +26,12 @@ pub trait PendingApprovals {
     ) -> BoxFuture<'a, Result<(Answered, Option<String>), AppError>>;
 }
 
-/// What was seen.
+/// A snapshot of the open questions.
 pub struct Seen {
-    /// How many gateways run.
+    /// Number of running gateways.
     pub gateways: usize,
-    /// The open questions of all of them.
+    /// The open questions of all gateways.
     pub questions: Vec<OpenQuestion>,
-    /// By which it is known whether something has changed since.
+    /// The revisions that were seen, to detect later changes.
     pub mark: Box<dyn Any + Send>,
 }

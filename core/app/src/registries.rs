@@ -1,4 +1,4 @@
-//! What the command line needs of registries.
+//! Port for registries of servers.
 
 use capstan_config::edit::NewServer;
 use capstan_hub::ports::BoxFuture;
@@ -6,9 +6,9 @@ use capstan_import::registry::{Need, Offer};
 
 use crate::AppError;
 
-/// Registries of servers. Without an address, the official one.
+/// Registries of servers. Without an address, the user's registry or the official one is used.
 pub trait Registries {
-    /// The servers with all of these words, best first.
+    /// The servers that match all of these words, best first.
     fn search_registry<'a>(
         &'a self,
         address: Option<&'a str>,
@@ -16,7 +16,7 @@ pub trait Registries {
         most: usize,
     ) -> BoxFuture<'a, Result<Vec<Offer>, AppError>>;
 
-    /// What is offered under a name, in this version or the latest. A file is read.
+    /// The offer with this name, in this version or the latest. The name may also be a file.
     fn offer<'a>(
         &'a self,
         address: Option<&'a str>,
@@ -24,11 +24,13 @@ pub trait Registries {
         version: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Offer, AppError>>;
 
-    /// Whether a variable is set in the user's environment.
+    /// True if a variable is set in the user's environment.
     fn is_set(&self, variable: &str) -> bool;
 
-    /// Fetches a bundle that a registry names, checks it, keeps it, and says what starts it with
-    /// these settings, and what the user has to set for that.
+    /// Fetches a bundle that a registry names, verifies its digest and stores it.
+    ///
+    /// Returns the entry that starts it with these settings, and the variables that the user still
+    /// has to set.
     fn fetch_bundle<'a>(
         &'a self,
         address: Option<&'a str>,

@@ -1,13 +1,13 @@
-//! A reload: which of the files that were read count, and whether the result may be put in force.
+//! Decides which of the files that a reload read are used, and whether the result may take effect.
 //!
-//! **Invariant:** a change counts as a whole or not at all.
+//! **Invariant:** a change takes effect as a whole or not at all.
 
 use capstan_config::source::DYNAMIC;
 use capstan_config::{Audit, AuditArguments, Loaded, Problem, Scope, Severity, SourceFile};
 
 use crate::{AppError, Setup};
 
-/// How clients reach a gateway; some keys apply to one of them only.
+/// The transport by which clients reach a gateway; some keys apply to only one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Face {
     /// Standard streams.
@@ -16,7 +16,7 @@ pub enum Face {
     Http,
 }
 
-/// The files that count: a project file that has changed without approval stays as it was approved.
+/// The files to use: a project file that has changed without approval keeps its approved text.
 pub fn settled(files: Vec<SourceFile>, before: &Setup) -> Vec<SourceFile> {
     let held = unapproved(&files);
     let settle = |file: SourceFile| {
@@ -33,7 +33,7 @@ pub fn files(setup: &Setup) -> Vec<SourceFile> {
     setup.files.iter().filter(is_file).cloned().collect()
 }
 
-/// The paths of project files whose text the user has not approved.
+/// The paths of project files whose text is not approved.
 pub fn unapproved(files: &[SourceFile]) -> Vec<String> {
     let waits = |file: &&SourceFile| !file.approved && file.scope == Scope::Project;
     files.iter().filter(waits).map(|file| file.path.clone()).collect()
@@ -58,11 +58,11 @@ pub fn check(setup: &Setup, before: &Setup, face: Face) -> Result<(), AppError> 
         known.iter().any(|known| known.message == problem.message && known.key == problem.key)
     };
     let errors = loaded.problems.iter().filter(|problem| problem.severity == Severity::Error);
-    // A server whose variable is not set fails alone, as it does at the start: it must not keep a
-    // rule from counting.
+    // A server whose variable is not set fails alone, as it does at startup; it must not keep new
+    // rules from taking effect.
     let fails_alone = |one: &&Problem| one.is_unset || known(one, &before.loaded.problems);
     let new = errors.filter(|one| one.server.is_none() || !fails_alone(one));
-    // A key that this gateway cannot honour must not seem to work.
+    // A key that this gateway cannot honour must not appear to work.
     let asked: &[Problem] = match face {
         Face::Stdio => &[],
         Face::Http => &loaded.gateway,
@@ -73,7 +73,7 @@ pub fn check(setup: &Setup, before: &Setup, face: Face) -> Result<(), AppError> 
     if wrong.is_empty() { Ok(()) } else { Err(AppError::problems(wrong, setup.files.to_vec())) }
 }
 
-/// Warns of new problems, and of files that are gone.
+/// Warns about new problems and about files that no longer exist.
 pub fn warn_changes(setup: &Setup, before: &Setup) {
     let is_there = |file: &SourceFile| setup.files.iter().any(|known| known.path == file.path);
     let is_file = |file: &&SourceFile| !file.path.starts_with(DYNAMIC);
@@ -92,7 +92,7 @@ pub fn warn_changes(setup: &Setup, before: &Setup) {
     }
 }
 
-/// Warns of keys that take effect after a restart, when those are others than before.
+/// Warns about keys that take effect after a restart, if they differ from those before.
 pub fn warn_restart(keys: &[&str], before: &[&str]) {
     if !keys.is_empty() && keys != before {
         let keys = keys.join("`, `");
@@ -100,7 +100,7 @@ pub fn warn_restart(keys: &[&str], before: &[&str]) {
     }
 }
 
-/// The servers of a file, or all of them, in one text.
+/// The names of a file's servers, or of all servers, joined by commas.
 fn names_of(setup: &Setup, file: Option<&str>) -> String {
     let servers = setup.loaded.config.servers.values();
     let servers = servers.filter(|entry| file.is_none_or(|file| entry.origin.file == file));
@@ -108,7 +108,7 @@ fn names_of(setup: &Setup, file: Option<&str>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// The changed keys that a gateway reads at its start only.
+/// The changed keys that a gateway reads only at startup.
 pub fn needs_restart(before: &Loaded, now: &Loaded) -> Vec<&'static str> {
     let (old, new) = (&before.config.gateway, &now.config.gateway);
     let (old_log, new_log) = (&before.config.audit, &now.config.audit);

@@ -1,15 +1,15 @@
-//! What commands need that only weigh rules: nothing of it opens, writes or starts anything.
+//! Port for commands that only evaluate rules; it opens, writes and starts nothing.
 
 use jiff::Timestamp;
 
 use crate::Setup;
 use crate::{AppError, Selection};
 
-/// The rules of a configuration, and the time to weigh them by.
+/// The rules of a configuration, and the time to evaluate them at.
 pub trait Rules {
-    /// Reads only what is managed and the files that `--config` and `CAPSTAN_CONFIG` name.
+    /// Loads only the managed file and the files that `--config` and `CAPSTAN_CONFIG` name.
     fn load_alone(&self, selection: &Selection) -> Result<Setup, AppError>;
 
-    /// The time.
+    /// The current time.
     fn now(&self) -> Timestamp;
 }

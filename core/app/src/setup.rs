@@ -1,4 +1,4 @@
-//! A loaded configuration, and the choice of what to load.
+//! A loaded configuration, and the selection of what to load.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use capstan_model::ServerName;
 
 use crate::AppError;
 
-/// Which configuration an operation uses.
+/// Selects the configuration that an operation uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Files beside those that are found: `[DIALECT:]FILE`.
+    /// Files in addition to those found by default: `[DIALECT:]FILE`.
     pub config: Vec<String>,
     /// Use the built-in demo servers instead of files.
     pub demo: bool,
@@ -25,16 +25,16 @@ pub struct Selection {
 pub struct Setup {
     /// The merged configuration.
     pub loaded: Arc<Loaded>,
-    /// The files, for messages about errors in them.
+    /// The files, for error messages that quote them.
     pub files: Arc<[SourceFile]>,
 }
 
 // === impl Setup ===
 
 impl Setup {
-    /// The setup, unless an error in it affects everything.
+    /// Returns the setup, unless it has an error that affects everything.
     ///
-    /// An unapproved file starts nothing, so its errors stop nothing.
+    /// An unapproved file starts nothing, so its errors are ignored.
     ///
     /// # Errors
     /// The errors that affect everything.
@@ -57,7 +57,7 @@ impl Setup {
     /// The entry of a server, by its slug or its display name.
     ///
     /// # Errors
-    /// When no server has this name.
+    /// If no server has this name.
     pub fn server(&self, name: &str) -> Result<&ServerEntry, AppError> {
         let servers = &self.loaded.config.servers;
         let by_slug = name.parse::<ServerName>().ok().and_then(|slug| servers.get(&slug));
@@ -72,7 +72,7 @@ impl Setup {
     }
 }
 
-/// The word for where a server is configured.
+/// The word for the scope in which a server is configured.
 pub(crate) fn scope_word(origin: &Origin) -> &'static str {
     if origin.is_dynamic() { "dynamic" } else { origin.scope.as_str() }
 }

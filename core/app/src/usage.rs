@@ -1,4 +1,4 @@
-//! How often servers are called, as gateways have counted it.
+//! Port for call rates of servers, as counted by gateways.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,10 @@ use capstan_model::ServerName;
 
 use crate::Setup;
 
-/// Knows how often servers are called.
+/// Reports how often servers are called.
 pub trait Usage: Send + Sync {
-    /// How often each server is called and how long a gateway keeps it without use. Empty when
-    /// that is not known.
+    /// The call rate of each server and the idle time after which a gateway stops it.
+    ///
+    /// Empty if nothing was counted.
     fn usage<'a>(&'a self, setup: &'a Setup) -> BoxFuture<'a, HashMap<ServerName, Pace>>;
 }

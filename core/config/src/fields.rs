@@ -1,6 +1,6 @@
-//! Reads a table key by key, and reports whatever is left over.
+//! Reads a table key by key, and reports the keys that are left over.
 //!
-//! **Invariant:** a key that nobody asked for is an error; nothing in a file is ignored.
+//! **Invariant:** a key that is not read is an error; nothing in a file is ignored.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,12 +13,12 @@ use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Entry, Node, Table, Text, Value};
 use crate::units::{self, BadUnit};
 
-/// How like a known key an unknown one must be to be taken for a slip.
+/// Minimum similarity (Jaro-Winkler) at which a name is suggested for a misspelt one.
 const LIKENESS: f64 = 0.75;
 
 #[cfg(test)]
 thread_local! {
-    /// Every key that was asked for, so that a test can compare it with the schema.
+    /// Every key that was read, so that a test can compare the keys with the schema.
     pub(crate) static KNOWN: std::cell::RefCell<std::collections::BTreeSet<String>> =
         const { std::cell::RefCell::new(std::collections::BTreeSet::new()) };
 }
@@ -28,20 +28,20 @@ pub(crate) struct Fields<'t, 'r> {
     table: &'t Table,
     /// The dotted path of the table.
     path: String,
-    /// Where the table begins, for what is missing in it.
+    /// The position of the table, for problems about missing keys.
     at: Range<usize>,
     report: &'r mut Report<'t>,
     asked: Vec<&'static str>,
 }
 
-/// A value with the place it was read from.
+/// A value with its position in the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Given<T> {
     pub(crate) value: T,
     pub(crate) span: Range<usize>,
 }
 
-/// The words of a key that takes one of a few.
+/// The values of a key that takes one of a fixed set of words.
 pub(crate) type Words<T> = &'static [(&'static str, T)];
 
 // === impl Fields ===
@@ -56,13 +56,13 @@ impl<'t, 'r> Fields<'t, 'r> {
         Self { table, path: path.into(), at: at.clone(), report, asked: Vec::new() }
     }
 
-    /// The entry under `key`, which from now on counts as known.
+    /// Returns the entry under `key`, and marks the key as known.
     pub(crate) fn entry(&mut self, key: &'static str) -> Option<&'t Entry> {
         self.asked.push(key);
         self.table.get(key)
     }
 
-    /// The entry under `key`, without making the key known.
+    /// Returns the entry under `key`, without marking the key as known.
     pub(crate) fn peek(&self, key: &str) -> Option<&'t Entry> {
         self.table.get(key)
     }
@@ -84,19 +84,19 @@ impl<'t, 'r> Fields<'t, 'r> {
         written.unwrap_or_else(|| join(&self.key(table), key))
     }
 
-    /// The key alone, in the words of the file.
+    /// The last part of a key's path, spelled as the file spells it.
     pub(crate) fn word_for(&self, key: &str) -> String {
         let path = self.key(key);
         let last = path.rsplit('.').next().map(str::to_owned);
         if path.ends_with('"') { key.to_owned() } else { last.unwrap_or(path) }
     }
 
-    /// A key with a value, as the file would have it.
+    /// A key with a value, in the file's syntax.
     fn line(&self, key: &str, value: &str) -> String {
         self.report.line(&self.word_for(key), value)
     }
 
-    /// Reports a problem with the value of `key`, or with the table when the key is not there.
+    /// Reports a problem with the value of `key`, or with the table if the key is missing.
     pub(crate) fn problem(&mut self, key: &str, problem: Problem) {
         match self.table.get(key) {
             Some(entry) => self.report.add(problem, self.key(key), &entry.node.span),
@@ -109,7 +109,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         self.report.add(problem, self.path.clone(), &self.at);
     }
 
-    /// Where the table begins.
+    /// The position of the table.
     pub(crate) fn span(&self) -> Range<usize> {
         self.at.clone()
     }
@@ -123,7 +123,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         self.report
     }
 
-    /// The table under `key`, to be read in turn.
+    /// The table under `key`, ready to be read.
     pub(crate) fn nested(&mut self, key: &'static str) -> Option<Fields<'t, '_>> {
         let entry = self.entry(key)?;
         match &entry.node.value {
@@ -143,7 +143,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         }
     }
 
-    /// Reads each of the tables under `key`, which have names of their own.
+    /// Reads each of the named tables under `key`.
     pub(crate) fn each_table(
         &mut self,
         key: &'static str,
@@ -216,7 +216,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         count
     }
 
-    /// A list of strings, each with its place.
+    /// A list of strings, each with its position.
     pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Given<&'t Text>>> {
         let entry = self.entry(key)?;
         let example = format!("write `{}`", self.line(key, "[\"…\"]"));
@@ -240,7 +240,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         Some(texts.into_iter().map(|text| text.value.value.clone()).collect())
     }
 
-    /// A table of strings; keys are the file's own.
+    /// A table of strings, with keys that the file chooses.
     pub(crate) fn string_map(&mut self, key: &'static str) -> IndexMap<String, Given<&'t Text>> {
         let mut map = IndexMap::new();
         let Some(entry) = self.entry(key) else { return map };
@@ -273,7 +273,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         map
     }
 
-    /// One of a few words.
+    /// Reads one of a fixed set of words.
     pub(crate) fn word<T: Copy>(&mut self, key: &'static str, words: Words<T>) -> Option<T> {
         let list: Vec<String> = words.iter().map(|(word, _)| format!("\"{word}\"")).collect();
         let one_of = format!("one of {}", list.join(", "));
@@ -296,7 +296,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         known.map(|(_, value)| *value)
     }
 
-    /// A time limit of a server: seconds to minutes, as a rule.
+    /// Reads a time limit of a server, and warns if it is unusually short or long.
     pub(crate) fn limit(&mut self, key: &'static str) -> Option<Duration> {
         let limit = self.duration(key)?;
         if units::looks_mistaken(limit) {
@@ -311,7 +311,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         self.measure(key, "a duration", "30s", units::duration)
     }
 
-    /// A duration that may be none at all.
+    /// Reads a duration that may be zero.
     pub(crate) fn wait(&mut self, key: &'static str) -> Option<Duration> {
         self.measure(key, "a duration", "30s", units::wait)
     }
@@ -320,7 +320,7 @@ impl<'t, 'r> Fields<'t, 'r> {
         self.measure(key, "a size", "10MiB", units::size)
     }
 
-    /// Reports every key that nobody asked for.
+    /// Reports every key that was not read.
     pub(crate) fn finish(self) {
         #[cfg(test)]
         KNOWN.with_borrow_mut(|known| {
@@ -383,7 +383,7 @@ impl<'t, 'r> Fields<'t, 'r> {
     }
 }
 
-/// The name most like `text`, if one is like enough to be meant.
+/// Returns the name most similar to `text`, if one is similar enough.
 pub fn nearest<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |name: &str| strsim::jaro_winkler(&text.to_lowercase(), &name.to_lowercase());
     names

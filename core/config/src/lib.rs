@@ -1,13 +1,14 @@
-//! Configuration, text to meaning.
+//! Reads configuration files and merges them into one [`Config`].
 //!
-//! Read in this order: [`source`] parses a file into a tree of values that know their place, `read`
-//! finds out what the tree means, [`merge`] combines the files into a [`Config`], whose types are in
-//! [`settings`]. Beside that stand [`edit`] (text to text), [`show()`] and `redact` (what
-//! people see), and [`schema()`] and [`reference()`] (what they look up).
+//! Read in this order: [`source`] parses a file into a tree of values with their positions, `read`
+//! interprets the tree, [`merge`] combines the files into a [`Config`], whose types are in
+//! [`settings`]. Apart from that, [`edit`] changes the text of a file, [`show()`] and `redact`
+//! produce what people see, and [`schema()`] and [`reference()`] generate the reference.
 //!
 //! Files of other programs are read by `capstan-import`, through the port [`FileReader`].
 //!
-//! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
+//! **Invariant:** this crate reads no file, no environment variable and no clock; everything is
+//! passed in.
 
 pub mod source;
 mod units;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::refuse::{Consequence, In, ROWS};
 use crate::schema::schema;
 
-/// What keys are called in the files of other programs.
+/// The names of keys in the files of other programs.
 const ELSEWHERE: &[(&str, &str)] = &[
     (
         "servers",
@@ -61,7 +61,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("servers.NAME.description", "`display_name` (goose)"),
 ];
 
-/// Variables of the environment, their other names, and what they set.
+/// Environment variables, their other names, and what they set.
 const VARIABLES: &[(&str, &str, &str)] = &[
     ("CAPSTAN_NO_MCP", "`CALIBAN_NO_MCP`", "`1` uses no server at all"),
     (
@@ -101,7 +101,7 @@ an error; in files of other programs it is a warning, unless it decides who may 
 a JSON Schema: [config.schema.json](config.schema.json).
 ";
 
-/// The page, as Markdown.
+/// Returns the reference page as Markdown.
 pub fn reference() -> String {
     let schema = schema();
     let mut page = INTRODUCTION.to_owned();
@@ -250,7 +250,7 @@ fn text<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What a JSON pointer leads to, or null.
+/// The value at a JSON pointer, or null.
 fn at<'a>(value: &'a Value, pointer: &str) -> &'a Value {
     value.pointer(pointer).unwrap_or(&Value::Null)
 }

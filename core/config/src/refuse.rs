@@ -1,7 +1,7 @@
-//! Keys that mean something which this version does not do.
+//! Keys that ask for something that this version does not support.
 //!
 //! **Invariant:** a key that restricts is enforced or refused, never ignored. This table is the
-//! whole list; a feature that arrives deletes its row.
+//! whole list; implementing a feature deletes its row.
 
 use crate::fields::Fields;
 use crate::source::problem::Problem;
@@ -11,9 +11,9 @@ use crate::source::tree::{Node, Value};
 pub(crate) struct Row {
     pub(crate) table: In,
     pub(crate) key: &'static str,
-    /// What it would do.
+    /// The feature that the key asks for.
     pub(crate) meaning: &'static str,
-    /// Values that ask for nothing, and so are accepted.
+    /// Values that are accepted because they switch the feature off.
     harmless: &'static [&'static str],
     pub(crate) consequence: Consequence,
 }
@@ -27,12 +27,12 @@ pub(crate) enum In {
     Gateway,
 }
 
-/// What happens when the key is there.
+/// The consequence of a key's presence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Consequence {
-    /// It restricts: the server, or the whole configuration, is not used without it.
+    /// The key restricts something: the server, or the whole configuration, is refused.
     Refuse,
-    /// It restricts nothing: it may stay.
+    /// The key restricts nothing: it may stay, with a warning.
     Warn(&'static str),
 }
 
@@ -56,11 +56,11 @@ pub(crate) const ROWS: &[Row] = &[
     refuse(In::Gateway, "expose", "a search in the place of the tools", &["all"]),
 ];
 
-/// Reports the keys of a table that this version does not know how to honour.
+/// Reports the keys of a table that this version does not support.
 pub(crate) fn check(fields: &mut Fields<'_, '_>, table: In) {
     for row in ROWS.iter().filter(|row| row.table == table) {
         let present = match row.consequence {
-            // Keys that only warn are read by whoever validates them.
+            // Keys that only warn are marked as known by the code that validates them.
             Consequence::Warn(_) if table == In::Server => fields.peek(row.key),
             Consequence::Refuse | Consequence::Warn(_) => fields.entry(row.key),
         };
@@ -86,7 +86,7 @@ pub(crate) fn check(fields: &mut Fields<'_, '_>, table: In) {
 // === impl Row ===
 
 impl Row {
-    /// Whether some values of the key are accepted, so that the schema lists it.
+    /// True if some values of the key are accepted, so that the schema lists it.
     #[cfg(test)]
     pub(crate) fn in_schema(&self) -> bool {
         matches!(self.consequence, Consequence::Warn(_)) && self.table == In::Server
@@ -97,7 +97,7 @@ impl Row {
         match &node.value {
             Value::Text(text) => self.harmless.contains(&text.value.as_str()),
             Value::Bool(value) => self.harmless.contains(&if *value { "true" } else { "false" }),
-            // A table that switches itself off asks for nothing.
+            // A table with `enabled = false` asks for nothing.
             Value::Table(table) => {
                 table.get("enabled").and_then(|entry| entry.node.as_bool()) == Some(false)
             }

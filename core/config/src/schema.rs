@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::settings::file::File;
 
-/// The schema, for editors and for whoever checks files by other means.
+/// Returns the schema, for editors and other validators.
 pub fn schema() -> Value {
     let settings =
         SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);

@@ -1,4 +1,4 @@
-//! `config show`: every value of the merged configuration, where it comes from, secrets masked.
+//! `config show`: every value of the merged configuration with its origin, secrets masked.
 
 use capstan_model::secret::MASK;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::source::tree::{Node, Table, Value};
 use capstan_model::secret::is_secret_name;
 use capstan_safety::mask::{mask_arguments, mask_text};
 
-/// The origin of a value that nobody wrote.
+/// The origin of a value that no file and no variable sets.
 pub(crate) const DEFAULT: &str = "default";
 
 /// The origin of a value that an environment variable sets.
@@ -23,18 +23,18 @@ pub(crate) const ENVIRONMENT: &str = "environment";
 pub struct Shown {
     /// Its dotted key.
     pub key: String,
-    /// The value as a file would have it; secrets are masked.
+    /// The value in the syntax of a file; secrets are masked.
     pub value: String,
     /// `file:line`, `environment`, `default`, or `default of DIALECT (file)`.
     pub origin: String,
 }
 
-/// Every value that was loaded.
+/// Returns every value of a loaded configuration.
 pub fn show(loaded: &Loaded) -> Vec<Shown> {
     loaded.shown.clone()
 }
 
-/// The values of a server: what its entry says, and the defaults when it is whole.
+/// The values of a server: those of its entry, and the defaults if the entry is valid.
 pub(crate) fn server(
     node: &Node,
     key: &str,
@@ -62,23 +62,23 @@ pub(crate) fn server(
     shown
 }
 
-/// A string as a file would have it.
+/// A string in the syntax of a file.
 pub(crate) fn text(text: &str) -> String {
     toml_edit::Value::from(text).to_string()
 }
 
-/// A value as a file would have it.
+/// A value in the syntax of a file.
 pub(crate) fn json(value: &serde_json::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), text)
 }
 
-/// A list of strings as a file would have it.
+/// A list of strings in the syntax of a file.
 fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let items: Vec<String> = items.into_iter().map(text).collect();
     format!("[{}]", items.join(", "))
 }
 
-/// Adds the values of the table at `path`, which stands under the key `owner`.
+/// Adds the values of the table at `path`, which is under the key `owner`.
 fn leaves(table: &Table, owner: &str, path: &str, file: &SourceFile, shown: &mut Vec<Shown>) {
     for (name, entry) in &table.entries {
         let key = join(path, name);
@@ -106,7 +106,7 @@ fn leaves(table: &Table, owner: &str, path: &str, file: &SourceFile, shown: &mut
     }
 }
 
-/// The value of a key as it may be shown.
+/// The value of a key, masked unless the key is known to hold no secret.
 pub(crate) fn leaf(name: &str, node: &Node) -> String {
     let is_shown = is_known(name) && !is_secret_name(name) || node.as_bool().is_some();
     if is_shown { value_of(name, node) } else { text(MASK) }

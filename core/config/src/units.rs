@@ -3,14 +3,16 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-/// What a time limit of a server usually is. Outside it somebody has mistaken the unit, as with
-/// `"60000s"` for sixty seconds or `"30ms"` for thirty.
+/// The usual range of a server's time limit.
+///
+/// Outside it the unit is probably a mistake, as in `"60000s"` for sixty seconds or `"30ms"` for
+/// thirty.
 const USUAL_LIMIT: RangeInclusive<Duration> = Duration::from_millis(500)..=Duration::from_hours(6);
 
-/// Seconds of a day.
+/// Seconds in a day.
 const DAY: u64 = 24 * 60 * 60;
 
-/// A byte size and its units, largest first so that `MiB` is not read as `B`.
+/// The units of a byte size, with their factors. `show_size` writes only the first three.
 const SIZES: [(&str, u64); 7] = [
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -21,14 +23,14 @@ const SIZES: [(&str, u64); 7] = [
     ("B", 1),
 ];
 
-/// Why a text is not a duration or a size, as the end of a sentence.
+/// The reason why a text is not a duration or a size.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum BadUnit {
-    /// A number alone: nobody knows of what.
+    /// A number without a unit.
     NoUnit,
-    /// Nothing, or nothing we know.
+    /// Empty, or in no known format.
     NotRead,
-    /// Nothing at all is never meant.
+    /// Zero, which is never meant.
     Zero,
 }
 
@@ -45,7 +47,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, BadUnit> {
     }
 }
 
-/// Reads the same, or `"0s"` for no wait at all.
+/// Reads a duration that may also be zero, as in `"0s"`.
 pub(crate) fn wait(text: &str) -> Result<Duration, BadUnit> {
     match duration(text) {
         Err(BadUnit::Zero) => Ok(Duration::ZERO),
@@ -53,14 +55,14 @@ pub(crate) fn wait(text: &str) -> Result<Duration, BadUnit> {
     }
 }
 
-/// Whether a time limit looks as if its unit were mistaken.
+/// True if a time limit is outside the usual range, so that its unit may be a mistake.
 pub(crate) fn looks_mistaken(limit: Duration) -> bool {
     !USUAL_LIMIT.contains(&limit)
 }
 
-/// Writes a duration the way it is read.
+/// Writes a duration in the format that `duration` reads.
 pub fn show_duration(duration: Duration) -> String {
-    // Months and years have no length that everybody agrees on.
+    // `humantime` would write long durations in months and years, whose length is ambiguous.
     if duration.as_secs() >= DAY && duration.as_secs().is_multiple_of(DAY) {
         return format!("{}d", duration.as_secs() / DAY);
     }
@@ -86,7 +88,7 @@ pub(crate) fn size(text: &str) -> Result<u64, BadUnit> {
     }
 }
 
-/// Writes a size the way it is read.
+/// Writes a size in the format that `size` reads.
 pub(crate) fn show_size(bytes: u64) -> String {
     let whole = SIZES.iter().take(3).rev().find(|(_, factor)| bytes.is_multiple_of(*factor));
     match whole {

@@ -1,14 +1,16 @@
-//! Whether a server's address is one that requests can be sent to.
+//! Checks the address of a server.
 
 use url::{ParseError, Url};
 
-/// Ports of services that do not speak HTTP. Such a service may take a request for its own protocol.
+/// Ports of services that do not speak HTTP.
+///
+/// Such a service may interpret a request as commands of its own protocol.
 const ODD_PORTS: &[u16] = &[
     21, 22, 23, 25, 53, 110, 111, 119, 135, 139, 143, 389, 445, 465, 514, 587, 636, 993, 995, 1433,
     2049, 2375, 2376, 2379, 3306, 3389, 5432, 5900, 6379, 10250, 11211, 27017,
 ];
 
-/// The fault of an address, as the end of a sentence.
+/// The error in an address, as the end of a sentence.
 pub(crate) type Fault = &'static str;
 
 const NO_SCHEME: Fault = "does not begin with `https://`, `http://` or `unix://`";
@@ -20,7 +22,7 @@ pub(crate) fn check(url: &str) -> Result<(), Fault> {
     }
     let (scheme, rest) = url.split_once("://").ok_or(NO_SCHEME)?;
     match scheme.to_ascii_lowercase().as_str() {
-        // The parser skips further slashes, and would take the path for the host.
+        // The parser skips further slashes and would read the path as the host.
         "http" | "https" if rest.starts_with(['/', '\\']) => Err("has no host"),
         "http" | "https" => Url::parse(url).map(drop).map_err(fault),
         "unix" if rest.starts_with('/') && rest.len() > 1 => Ok(()),
@@ -29,7 +31,7 @@ pub(crate) fn check(url: &str) -> Result<(), Fault> {
     }
 }
 
-/// The port of an address, if HTTP is not spoken there.
+/// The port of an address, if it belongs to a protocol other than HTTP.
 pub(crate) fn odd_port(url: &str) -> Option<u16> {
     let url = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()))?;
     url.port().filter(|port| ODD_PORTS.contains(port))

@@ -1,4 +1,4 @@
-//! A server that is configured but cannot be used, with the reason.
+//! A configured server that cannot be used, with the reason.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use futures::future::ready;
 use crate::pipeline::System;
 use crate::ports::{About, Backend, BoxFuture, Connection, Footprint};
 
-/// Stands where a server would be: disabled, not approved, or with a broken entry.
+/// A placeholder for a server that is disabled, not approved, or misconfigured.
 pub struct Absent {
     name: ServerName,
     state: ServerState,
-    /// The rule that keeps it from being started, where it is one.
+    /// The rule that forbids starting it, if there is one.
     rule: Option<String>,
 }
 
 // === impl Absent ===
 
 impl Absent {
-    /// A server that is in `state` and stays there.
+    /// Creates a server that stays in `state`.
     pub fn new(name: ServerName, state: ServerState) -> Self {
         Self { name, state, rule: None }
     }
 
-    /// A server that a rule forbids to start.
+    /// Creates a server that a rule forbids to start.
     pub fn forbidden(name: ServerName, rule: impl Into<String>) -> Self {
         let rule = rule.into();
         let state = ServerState::Failed(format!("it is denied by rule `{rule}`"));

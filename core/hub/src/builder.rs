@@ -1,4 +1,4 @@
-//! Builds a hub. The builder knows no configuration: the binary translates that.
+//! Builds a hub. The builder does not depend on the configuration; the application translates that.
 
 use std::sync::Arc;
 
@@ -20,23 +20,23 @@ pub struct HubBuilder {
     pub policy: Arc<Policy>,
     /// Receives the entry of each finished call.
     pub audit: Arc<dyn AuditLog>,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// The bounds.
+    /// The limits.
     pub limits: Limits,
     /// The rates that limit calls.
     pub rates: Arc<Rates>,
     /// The names, schemas and overrides of listed items.
     pub catalog: Arc<Catalog>,
-    /// The questions of servers that are open.
+    /// The open questions of servers.
     pub open_questions: Arc<OpenQuestions>,
-    /// Receives what servers say that belongs to no call.
+    /// Receives server messages that belong to no call.
     pub changes: Arc<Changes>,
     /// The questions to operators about calls.
     pub approvals: Arc<Approvals>,
     /// The approved definitions of tools.
     pub pins: Arc<Pins>,
-    /// Watches requests to servers.
+    /// Traces requests to servers.
     pub tracer: Option<Arc<dyn Tracer>>,
     servers: IndexMap<ServerName, Slot>,
 }
@@ -44,7 +44,7 @@ pub struct HubBuilder {
 /// A server of the hub to be built.
 enum Slot {
     New(Arc<dyn Backend>, Care),
-    /// Taken over from the hub before, with its connection.
+    /// Taken over from the previous hub, with its connection.
     Kept(Arc<Server>),
 }
 
@@ -58,7 +58,7 @@ enum Care {
 // === impl HubBuilder ===
 
 impl HubBuilder {
-    /// A hub without servers, and with defaults for everything else.
+    /// Creates a builder without servers and with defaults for everything else.
     pub fn new(policy: Arc<Policy>, audit: Arc<dyn AuditLog>, clock: Arc<dyn Clock>) -> Self {
         Self {
             policy,
@@ -76,8 +76,8 @@ impl HubBuilder {
         }
     }
 
-    /// A hub in place of `before`: it shares everything but the servers, which are
-    /// [kept](Self::keep) one by one.
+    /// Creates a builder for a hub that replaces `before`. It shares everything except the servers,
+    /// which are [kept](Self::keep) individually.
     pub fn after(before: &Hub) -> Self {
         Self {
             policy: Arc::clone(&before.policy),
@@ -95,21 +95,21 @@ impl HubBuilder {
         }
     }
 
-    /// Adds a server, in place of one of the same name.
+    /// Adds a server. Replaces a server of the same name.
     pub fn add(&mut self, server: Arc<dyn Backend>) {
         self.servers.insert(server.name().clone(), Slot::New(server, Care::None));
     }
 
-    /// Takes a server over from the hub before, with its connection; false if it has none of that
-    /// name.
+    /// Takes over a server of the previous hub, with its connection. Returns false if there is none
+    /// of that name.
     pub fn keep(&mut self, before: &Hub, name: &ServerName) -> bool {
         let Some(server) = before.servers.get(name) else { return false };
         self.servers.insert(name.clone(), Slot::Kept(Arc::clone(server)));
         true
     }
 
-    /// Puts servers under supervision, as `how` says for each by its name and state. Servers that
-    /// were kept from the hub before stay as they are.
+    /// Puts servers under supervision, as `how` determines by name and state. Servers kept from the
+    /// previous hub are not changed.
     pub fn supervise(
         &mut self,
         supervisor: &Arc<Supervisor>,
@@ -126,12 +126,12 @@ impl HubBuilder {
         }
     }
 
-    /// The names of the servers so far.
+    /// The names of the servers added so far.
     pub fn servers(&self) -> impl Iterator<Item = &ServerName> {
         self.servers.keys()
     }
 
-    /// The hub. Nothing is started yet.
+    /// Builds the hub. Starts nothing.
     pub fn build(self) -> Hub {
         let server = |(name, slot)| match slot {
             Slot::Kept(server) => (name, server),

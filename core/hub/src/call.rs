@@ -1,4 +1,4 @@
-//! What comes in at one end of the road and goes out at the other.
+//! The input and output of the pipeline: calls, answers and sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,42 +9,42 @@ use capstan_wire::{Json, compose, object};
 use crate::Flow;
 use crate::approvals::Memory;
 
-/// A request as a front received it. Nothing about it is checked yet.
+/// A request as a front received it. Nothing is checked yet.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Who asks.
+    /// The caller.
     pub caller: Arc<Caller>,
-    /// For what.
+    /// The item that is requested.
     pub target: Target,
-    /// The params of the request, with whatever the client put there.
+    /// The params of the request, with everything that the client put there.
     pub params: Json,
-    /// Whether it goes on with a call that has been down the road already.
+    /// The first request of the call, or a continuation.
     pub part: Part,
 }
 
-/// Which part of a conversation about one call this is.
+/// The position of a request in the sequence of requests that make up one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Part {
-    /// The first.
+    /// The first request.
     #[default]
     First,
-    /// A later one: the server asked for input, and the caller comes back with it. It is free of
-    /// quota, and an approval holds for all parts.
+    /// A continuation: the server asked for input, and the caller supplies it. It does not count
+    /// against the quota, and an approval of the first request holds for it.
     Later {
-        /// Whether an operator has said yes to the call.
+        /// True if an operator has approved the call.
         approved: bool,
     },
 }
 
-/// What a server answered, before screening: the result, byte for byte.
+/// The answer of a server before screening: the result, byte for byte.
 pub enum Answer {
-    /// All of it.
+    /// A complete result.
     Whole(Json),
-    /// A large one that is still coming, for an operator who [wishes](crate::ports::Wishes) so.
+    /// A large result that is still arriving, if the operator [accepts](crate::ports::Wishes) it.
     Flowing(Box<Flow>),
 }
 
-/// A conversation with one client, for as long as its quota counts and its answers are remembered.
+/// A session with one client. Quota and remembered approvals are counted per session.
 #[derive(Debug)]
 pub struct Session {
     limit: Option<u32>,
@@ -55,7 +55,7 @@ pub struct Session {
 // === impl Call ===
 
 impl Call {
-    /// A call with these arguments; for a resource there are none.
+    /// Creates a call with these arguments; a resource has none.
     pub fn new(caller: impl Into<Arc<Caller>>, target: Target, arguments: Option<&Json>) -> Self {
         let name = compose::string(&target.name);
         let key = target.kind.name_key();
@@ -66,7 +66,7 @@ impl Call {
         Self { caller: caller.into(), target, params, part: Part::First }
     }
 
-    /// The arguments, as the rules look at them.
+    /// Returns the arguments that the rules examine.
     pub fn arguments(&self) -> Json {
         match self.target.kind {
             Kind::Tool | Kind::Prompt => {
@@ -88,13 +88,12 @@ impl From<Json> for Answer {
 // === impl Session ===
 
 impl Session {
-    /// A conversation of at most `limit` calls; `None` for any number.
+    /// Creates a session of at most `limit` calls; `None` for any number.
     pub fn new(limit: Option<u32>) -> Self {
         Self { limit, used: Arc::default(), memory: Arc::default() }
     }
 
-    /// Another conversation that counts against the quota of this one; what was said yes to in one is
-    /// not remembered in the other.
+    /// Creates another session that shares the quota of this one. Approvals are not shared.
     #[must_use]
     pub fn beside(&self) -> Self {
         Self { limit: self.limit, used: Arc::clone(&self.used), memory: Arc::default() }
@@ -102,7 +101,7 @@ impl Session {
 
     /// Takes one call off the quota.
     ///
-    /// One atomic step, so that two calls racing for the last place cannot both get it.
+    /// One atomic step, so that two concurrent calls cannot both take the last one.
     pub(crate) fn take_one(&self) -> Result<(), u32> {
         let Some(limit) = self.limit else { return Ok(()) };
         let next = |used: u32| (used < limit).then(|| used + 1);

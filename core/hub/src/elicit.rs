@@ -1,4 +1,4 @@
-//! What a server may ask the operator while it works on a call.
+//! The gate for questions that a server asks the operator during a call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,28 +17,28 @@ use crate::ports::{
     Wishes,
 };
 
-/// One peer of several has this part of all questions that may be open.
+/// If there are several peers, each may have this fraction (1/n) of the open questions.
 const SHARES: usize = 4;
 
-/// Stands between a server and the operator: lets through what the rules allow, so many at a
-/// time, and answers no for an operator who does not answer in time.
+/// A gate between a server and the operator. It forwards the questions that the rules allow, up to
+/// a limit of open questions, and declines those that are not answered before the deadline.
 pub struct Gate {
     operator: Arc<dyn Operator>,
     policy: Arc<Policy>,
     clock: Arc<dyn Clock>,
     limits: Limits,
     open: Arc<OpenQuestions>,
-    /// Whose questions go through.
+    /// The server whose questions are forwarded.
     server: ServerName,
-    /// Whether a large answer may be delivered while it comes.
+    /// True if a large answer may be streamed.
     may_flow: bool,
 }
 
-/// Questions of servers that are open right now, by the peer that has to answer them.
+/// The number of open questions of servers, by the peer that has to answer them.
 #[derive(Debug, Default)]
 pub struct OpenQuestions(Mutex<HashMap<u64, usize>>);
 
-/// A place among the questions that are open; given back when dropped.
+/// A place in the limit of open questions, released on drop.
 struct Place {
     open: Arc<OpenQuestions>,
     peer: u64,
@@ -63,10 +63,10 @@ impl Gate {
         forbids(&self.policy, &*self.clock, server)
     }
 
-    /// A place for one more question; `None` when there is none, or this peer has its share.
+    /// Takes a place for a question; `None` if the limit or the peer's share is reached.
     fn take_place(&self) -> Option<Place> {
         let (peer, most) = (self.operator.peer(), self.limits.max_questions);
-        // Where there is one peer, everything is its share.
+        // If there is only one peer, its share is the whole limit.
         let each = if peer == 0 { most } else { most.div_ceil(SHARES) };
         let mut open = self.open.counts();
         let of_peer = open.get(&peer).copied().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Gate {
         Some(Place { open: Arc::clone(&self.open), peer })
     }
 
-    /// Lets a question through; `None` when nobody gets to see it, or nobody answers in time.
+    /// Forwards a question; `None` if it may not be asked or is not answered before the deadline.
     async fn pass<'a, T>(
         &self,
         server: &ServerName,
@@ -104,7 +104,7 @@ impl Gate {
 }
 
 impl Hub {
-    /// Whether a server may ask the other side of a front anything at all.
+    /// True if a server may ask the other side of a front any questions.
     pub fn may_ask(&self, server: &ServerName) -> bool {
         !forbids(&self.policy, &*self.clock, server)
     }
@@ -146,7 +146,7 @@ impl Operator for Gate {
 
     fn wishes(&self) -> Wishes {
         let wishes = self.operator.wishes();
-        // What may not be asked is answered here, and not handed out.
+        // A forbidden question is declined here and not passed to the client.
         let input_required = wishes.input_required && !self.forbids(&self.server);
         Wishes { input_required, flow: wishes.flow && self.may_flow, ..wishes }
     }

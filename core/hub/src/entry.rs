@@ -1,4 +1,4 @@
-//! One line of the audit log: what became of one call.
+//! An entry of the audit log: one call and its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,34 +6,34 @@ use std::time::Duration;
 use capstan_model::{Caller, Effect, ErrorCode, Kind, Verdict};
 use jiff::Timestamp;
 
-/// What is written down about a call, exactly once, whatever became of it.
+/// The audit entry of a call. Every call has exactly one, whatever its outcome.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// When the call came in.
+    /// The time at which the call arrived.
     pub time: Timestamp,
-    /// Who asked, and through which front.
+    /// The caller, with the front.
     pub caller: Arc<Caller>,
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// The method, where it is another than the one that the kind is called by.
+    /// The method, if it differs from the usual one of this kind.
     pub method: Option<&'static str>,
-    /// The server that was asked; `None` when no server fits the name.
+    /// The server that was called; `None` if the name matches no server.
     pub server: Option<String>,
-    /// The item: its own name at the server, or the caller's words when nothing fits.
+    /// The item by its own name at the server, or as the caller spelled it if nothing matches.
     pub item: String,
-    /// What the item does, as far as that was found out.
+    /// The effect of the item, if it was determined.
     pub effect: Option<Effect>,
-    /// What the rules said; `None` when the call did not get that far.
+    /// The verdict of the rules; `None` if the call did not get that far.
     pub verdict: Option<Verdict>,
-    /// The rule that said it.
+    /// The rule that led to the verdict.
     pub rule: Option<String>,
-    /// How an `ask` was answered.
+    /// The ground on which an `ask` was answered.
     pub approval: Option<Ground>,
-    /// Its arguments without what looks like a secret, where the operator wants them kept.
+    /// The arguments, if the operator wants them stored; values that look like secrets are masked.
     pub arguments: Option<String>,
     /// How the call ended.
     pub outcome: Outcome,
-    /// How long it took.
+    /// The duration of the call.
     pub duration: Duration,
     /// Size of the request's params, in bytes.
     pub request_bytes: usize,
@@ -46,35 +46,35 @@ pub struct Entry {
 pub enum Outcome {
     /// An answer was delivered.
     Answered,
-    /// An answer was delivered in which the tool says that it failed.
+    /// An answer was delivered in which the tool reports a failure.
     ToolError,
     /// The call failed.
     Failed(ErrorCode),
-    /// The caller went away first.
+    /// The caller disconnected before the call ended.
     Abandoned,
 }
 
-/// On what ground an `ask` was answered.
+/// The ground on which an `ask` was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ground {
-    /// The operator typed this very call.
+    /// The operator typed this call.
     ByHand,
     /// The operator was asked and said yes.
     Asked,
-    /// The operator has said yes before, for as long as this conversation or for ever.
+    /// The operator approved it earlier, for the session or permanently.
     Remembered,
-    /// The operator said yes in another shell, for this one call.
+    /// The operator approved this one call in another shell.
     OtherShell,
     /// The operator was asked and said no.
     Refused,
-    /// Nobody was there to be asked.
+    /// There was no operator to ask.
     Nobody,
 }
 
 // === impl Outcome ===
 
 impl Outcome {
-    /// The outcome's word in the audit log.
+    /// The name of the outcome in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",
@@ -84,7 +84,7 @@ impl Outcome {
         }
     }
 
-    /// The error code, where the call failed.
+    /// The error code, if the call failed.
     pub fn code(self) -> Option<ErrorCode> {
         match self {
             Self::Failed(code) => Some(code),
@@ -96,7 +96,7 @@ impl Outcome {
 // === impl Ground ===
 
 impl Ground {
-    /// The ground's word in the audit log.
+    /// The name of the ground in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ByHand => "by_hand",

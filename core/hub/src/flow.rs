@@ -1,4 +1,4 @@
-//! An answer that is still coming: the bytes of a reply as they arrive, and the walk over them.
+//! A streamed answer: the bytes of a reply as they arrive, and the parser that walks over them.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
@@ -10,48 +10,48 @@ use capstan_wire::{NoReply, Walk};
 use crate::pipeline::Shape;
 use crate::trace::Ending;
 
-/// How much of a reply may stand around its result, in bytes.
+/// The maximum size of a reply outside its result, in bytes.
 const MAX_AROUND: usize = 256 * 1024;
 
-/// Where the rest of a reply comes from. Dropping it tells the server that nobody waits any more.
+/// The source of the rest of a reply. Dropping it informs the server that the reply is not needed.
 pub trait Source: Send {
-    /// The next piece of the reply; `None` when no more comes.
+    /// Returns the next piece of the reply; `None` at its end.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CallError>>>;
 }
 
-/// A reply whose beginning has come, and of which it is known whom it is for and that it is a result.
+/// A streamed reply that is known to answer its request with a result.
 ///
-/// It gives out the result, byte for byte and without the brace that closes it: whoever delivers it
-/// closes it, when all of the reply has come and was found good.
+/// It yields the result, byte for byte and without its closing brace. The code that delivers it
+/// adds the brace after the whole reply has arrived and is valid.
 pub struct Flow {
     server: ServerName,
     walk: Walk,
-    /// What has been walked over and not been given out.
+    /// Pieces that were parsed and not yet returned.
     walked: VecDeque<Bytes>,
-    /// Bytes of the reply that have been given out, or were none of the result.
+    /// Bytes of the reply that were returned or are not part of the result.
     passed: usize,
     rest: Box<dyn Source>,
-    /// Who is to know how it ends.
+    /// Called with the ending.
     watchers: Vec<Watcher>,
 }
 
-/// The beginning of a reply of which it is known whom it is for and that it is a result.
+/// The beginning of a reply that is known to answer its request with a result.
 pub struct Begun {
     walk: Walk,
     came: Vec<Bytes>,
 }
 
-/// Is told how something ends; dropped when nobody waits for the end.
+/// A function that is called with the ending. It is dropped uncalled if the answer is abandoned.
 pub(crate) type Watcher = Box<dyn FnOnce(Ending) + Send>;
 
 // === impl Begun ===
 
 impl Begun {
-    /// The reply to the request with that id, of which these pieces have come.
+    /// Examines the pieces of a reply to the request `id` that have arrived.
     ///
     /// # Errors
-    /// When it is not known to be one, or says that it asks for something or is a task. Then it can
-    /// only be looked at as a whole.
+    /// Returns the pieces if they do not show yet that the reply can be streamed, or if the result
+    /// is a question or a task. Such a reply must be read as a whole.
     pub fn look(id: u64, came: Vec<Bytes>) -> Result<Self, Vec<Bytes>> {
         let mut walk = Walk::new(&Shape::KEYS);
         let walked = came.iter().try_for_each(|piece| walk.push(piece));
@@ -62,7 +62,7 @@ impl Begun {
         }
     }
 
-    /// The same, with its rest.
+    /// Adds the source of the rest.
     pub fn flow(self, server: ServerName, rest: impl Source + 'static) -> Box<Flow> {
         let Self { walk, came } = self;
         let (walked, rest, watchers) = (came.into(), Box::new(rest), Vec::new());
@@ -73,7 +73,7 @@ impl Begun {
 // === impl Flow ===
 
 impl Flow {
-    /// Has somebody told how it ends.
+    /// Adds a function that is called with the ending of the answer.
     pub fn watched(&mut self, watcher: impl FnOnce(Ending) + Send + 'static) {
         self.watchers.push(Box::new(watcher));
     }
@@ -82,7 +82,7 @@ impl Flow {
         std::mem::take(&mut self.watchers)
     }
 
-    /// The next piece of the result; `None` when all of the reply has come and is good.
+    /// Returns the next piece of the result; `None` when the reply is complete and valid.
     pub(crate) fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
@@ -102,7 +102,7 @@ impl Flow {
         }
     }
 
-    /// The next piece of the reply, walked over.
+    /// Returns the next piece of the reply after parsing it.
     fn poll_walked(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, CallError>> {
         let next = ready!(self.rest.poll_next(cx)).transpose()?;
         let walked = match &next {
@@ -117,17 +117,17 @@ impl Flow {
         if is_complete(&self.walk) { Poll::Ready(Ok(next)) } else { Poll::Ready(Err(self.late())) }
     }
 
-    /// The size of the result, as far as it has come.
+    /// The size of the result, as far as it has arrived.
     pub(crate) fn size(&self) -> usize {
         self.walk.inside().len() + 1
     }
 
-    /// What the result is, as far as it has come.
+    /// The properties of the result, as far as it has arrived.
     pub(crate) fn shape(&self) -> Shape {
         Shape::walked(&self.walk)
     }
 
-    /// The part of the next piece that belongs to the result.
+    /// Returns the part of a piece that belongs to the result.
     fn cut(&mut self, piece: Bytes) -> Bytes {
         let (start, length) = (self.passed, piece.len());
         self.passed += length;
@@ -148,8 +148,8 @@ impl Flow {
     }
 }
 
-/// Whether a result is what it looks like, as far as is known: a question or a task is known by its
-/// type, and is never sent on as it comes.
+/// True if nothing so far marks the result as a question or a task. Those are recognized by their
+/// type and never streamed.
 fn is_complete(walk: &Walk) -> bool {
     walk.noted("resultType").is_none_or(|noted| {
         noted.value.as_ref().is_some_and(|value| value.as_bytes() == b"\"complete\"")

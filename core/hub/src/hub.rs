@@ -1,4 +1,4 @@
-//! The hub: the configured servers behind the one way in.
+//! The hub: the configured servers and the only way to call them.
 //!
 //! Every field is private to this crate. A front gets data (names, states, lists) and screened
 //! answers; it cannot reach a server or a connection:
@@ -45,48 +45,50 @@ pub struct Hub {
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
 }
 
-/// The bounds of a hub.
+/// The limits of a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Largest answer delivered, in bytes.
+    /// The maximum size of an answer, in bytes.
     pub max_answer: usize,
-    /// Calls in one session; `None` for any number.
+    /// The maximum number of calls in one session; `None` for any number.
     pub quota: Option<u32>,
-    /// How long a server's question waits for an answer.
+    /// The time after which an unanswered question of a server is declined.
     pub question_wait: Duration,
-    /// How many questions of servers may be open at once; one peer of several has a quarter.
+    /// The maximum number of open questions of servers. If there are several peers, each gets a
+    /// quarter.
     pub max_questions: usize,
-    /// Whether arguments are written to the audit log.
+    /// Controls if arguments are written to the audit log.
     pub keep_arguments: Keep,
-    /// Which arguments of programs are checked against a tool's schema. Those of people always are,
-    /// where they are put together.
+    /// Controls if arguments from programs are checked against the tool's schema. Those from people
+    /// are always checked, when the call is assembled.
     pub check_arguments: Check,
 }
 
-/// Whether something is checked.
+/// A choice whether to check arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Check {
-    /// Not here; the server does it.
+    /// Not checked here; the server checks them.
     #[default]
     No,
-    /// Before anything is sent.
+    /// Checked before anything is sent.
     Yes,
 }
 
-/// Whether something is written down.
+/// A choice whether to store arguments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Keep {
-    /// No.
+    /// Not stored.
     #[default]
     No,
-    /// Without what looks like a secret.
+    /// Stored, with values that look like secrets masked.
     Redacted,
 }
 
 // === impl Hub ===
 
 impl Hub {
-    /// Runs one call for one caller. The only way to a backend.
+    /// Runs one call and waits for its complete answer. Calls reach a server only through the
+    /// pipeline.
     pub async fn call(
         &self,
         session: &Session,
@@ -96,7 +98,7 @@ impl Hub {
         self.deliver(session, call, operator).await?.whole().await
     }
 
-    /// The same; but a large answer may still be coming, where the operator wishes so.
+    /// Runs one call. A large answer may still be arriving if the operator accepts that.
     pub fn deliver<'a>(
         &'a self,
         session: &'a Session,
@@ -106,19 +108,19 @@ impl Hub {
         Attempt::at_once(self, &call).walk(session, call, operator)
     }
 
-    /// Says what would be decided about a call, and why, without running it.
+    /// Explains the decision about a call without running it.
     pub async fn explain(&self, call: Call) -> Result<Explained, CallError> {
         pipeline::explain(self, call).await
     }
 
-    /// The tool that a name in any spelling stands for; connects to its server, and to no other.
+    /// Finds a tool by its name in any spelling. Connects to its server only.
     pub async fn find_tool(&self, caller: &Caller, name: &str) -> Result<ToolView, CallError> {
         let call = Call::new(caller.clone(), Target::tool(name), None);
         let (server, item) = pipeline::find(self, call).await?;
         Ok(self.tool_view(&server, &item))
     }
 
-    /// The prompt that a name in any spelling stands for; connects to its server, and to no other.
+    /// Finds a prompt by its name in any spelling. Connects to its server only.
     pub async fn find_prompt(
         &self,
         caller: &Caller,
@@ -127,47 +129,47 @@ impl Hub {
         self.find(caller, Target::prompt(name)).await
     }
 
-    /// The tool or prompt that is meant; connects to its server, and to no other.
+    /// Finds the tool or prompt that `target` names. Connects to its server only.
     pub async fn find(&self, caller: &Caller, target: Target) -> Result<(ItemId, Item), CallError> {
         let call = Call::new(caller.clone(), target, None);
         let (server, item) = pipeline::find(self, call).await?;
         Ok((ItemId { server, item: item.name.clone() }, item))
     }
 
-    /// Opens the record of a call that its front has still to put together.
+    /// Opens the record of a call that its front has yet to assemble.
     pub fn begin(&self, call: &Call) -> Attempt<'_> {
         Attempt::begin(self, call)
     }
 
-    /// Opens the record of a call whose item its front has still to look for: its name says nothing
-    /// about whose it is.
+    /// Opens the record of a call whose item its front has yet to look up. The name does not
+    /// identify the server.
     pub fn begin_search(&self, call: &Call) -> Attempt<'_> {
         Attempt::at_once(self, call)
     }
 
-    /// A new conversation.
+    /// Creates a session.
     pub fn session(&self) -> Session {
         Session::new(self.limits.quota)
     }
 
-    /// The item that a name in any spelling stands for, if a server of ours fits.
+    /// Returns the item that a name in any spelling stands for, if it matches a server of this hub.
     ///
-    /// A server is known by its slug and by the name that the operator gave it. Slugs come first,
+    /// A server has a slug and the display name that the operator gave it. Slugs are tried first,
     /// so that no display name can take over the id of a listed tool.
     pub fn id_of(&self, name: &str) -> Option<ItemId> {
         let by_slug = ItemId::resolve(name, self.servers.keys());
         by_slug.or_else(|| self.id_by_display(name))
     }
 
-    /// The items that a name may stand for: first the one that was given this name towards clients
-    /// and models, then the one that the name spells.
+    /// Returns the items that a name may stand for. The item with this public name comes first,
+    /// then the one that the name spells.
     ///
-    /// A target that names its server stands for one item only.
+    /// A target that names its server stands for exactly one item.
     pub fn ids_of(&self, target: &Target) -> impl Iterator<Item = ItemId> {
         let exact = target.id();
         let is_exact = exact.is_some();
         let by_name = || self.catalog.names.resolve(target.kind, Alphabet::Usual, &target.name);
-        // Rarely asked for, and then not the one that was given already.
+        // Lazy because it is rarely needed. Skips the item that `by_name` returned already.
         let spelled = move || {
             let spelled = if is_exact { None } else { self.id_of(&target.name) };
             spelled.filter(|id| by_name().as_ref() != Some(id))
@@ -176,13 +178,13 @@ impl Hub {
         given.into_iter().chain(std::iter::once_with(spelled).flatten())
     }
 
-    /// Whether a name that spells no item may still be that of one: where servers offer their
-    /// items by bare or shortened names, only their lists can tell.
+    /// True if a name that spells no item may still be a public name. If servers offer their items
+    /// by bare or shortened names, only their lists can tell.
     pub fn may_be_public(&self, name: &str) -> bool {
         self.servers.keys().any(|server| self.catalog.names.may_name(server, name))
     }
 
-    /// Ends every connection, all at the same time.
+    /// Closes all connections concurrently.
     pub async fn close(&self) {
         join_all(self.servers.values().map(|server| server.close())).await;
     }
@@ -192,12 +194,12 @@ impl Hub {
         &self.policy
     }
 
-    /// The time.
+    /// The clock.
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// The bounds.
+    /// The limits.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
@@ -222,12 +224,13 @@ impl Hub {
         &self.pins
     }
 
-    /// How many audit entries were lost because they could not be written.
+    /// The number of audit entries that were lost because they could not be written.
     pub fn lost_entries(&self) -> u64 {
         self.audit.lost()
     }
 
-    /// Sets who is told what servers say that belongs to no call. Only the first call counts.
+    /// Sets the listener for server messages that belong to no call. Only the first call has an
+    /// effect.
     pub fn listen(&self, listener: Arc<dyn Listener>) {
         self.changes.listen(listener);
     }

@@ -1,17 +1,21 @@
-//! The road every call takes.
+//! The hub: every call to a server runs through this crate.
 //!
-//! A front builds a [`Call`] and hands it to [`Hub::call`]; nothing else in the workspace can
-//! reach a server. Read in this order: [`call`] is what comes in and goes out, [`flow`] what is
-//! still coming, [`ports`] are the
-//! places where the road touches the world, [`pipeline`] is the road, one file a step, [`entry`]
-//! is what is written down about a call, [`catalog`] what there is to call, [`approvals`] who may
-//! say yes and for how long, [`elicit`] what a server may ask back, [`trace`] who may watch,
-//! [`life`] when servers come and go, [`rates`] how many calls there may be, [`pins`] which
-//! definitions of tools were approved, [`told`] and [`replay`] what would be decided, and [`hub`]
-//! ties them together.
+//! A front builds a [`Call`] and passes it to [`Hub::call`]; no other code in the workspace can
+//! send a call to a server. Read the modules in this order:
 //!
-//! **Invariant:** this crate knows no transport, no terminal, no file format and no clock. Those
-//! live in the crates that implement [`ports`].
+//! - [`call`]: the request, the answer and the session; [`flow`]: an answer that is still arriving.
+//! - [`ports`]: the traits that connect the pipeline to the outside.
+//! - [`pipeline`]: the steps of a call, one file each; [`entry`]: the audit entry of a call.
+//! - [`catalog`]: the tools, resources and prompts of all servers.
+//! - [`approvals`]: the operator's answers to `ask`, and how long they hold.
+//! - [`elicit`]: the gate for questions that servers ask; [`trace`]: tracing of calls.
+//! - [`life`]: starting and stopping servers; [`rates`]: limits on calls over time.
+//! - [`pins`]: the approved definitions of tools.
+//! - [`told`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
+//! - [`hub`]: the type that ties these together.
+//!
+//! **Invariant:** this crate contains no transport, terminal, file format or clock. Those are in
+//! the crates that implement [`ports`].
 
 pub mod call;
 pub mod flow;

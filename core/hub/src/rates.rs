@@ -1,9 +1,8 @@
-//! Rates: how many calls there may be in some time, by caller, by server, by tool or in all.
+//! Rates: limits on the number of calls in a period, by caller, by server, by tool or in total.
 //!
-//! **Invariant:** in no stretch of time as long as a rate's are there more calls than it allows.
-//! All rates and the session's quota are looked at and counted in one step, so that two calls
-//! racing for the last place cannot both get it, and a call that is refused by one costs nothing
-//! at the others.
+//! **Invariant:** no period of a rate's length contains more calls than the rate allows. All rates
+//! and the session's quota are checked and counted in one step, so that two concurrent calls cannot
+//! both take the last place, and a call that one of them refuses does not count at the others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,36 +16,36 @@ use capstan_policy::{Arguments, Pattern};
 use crate::Call;
 use crate::hub::Hub;
 
-/// Counters that are kept. When there are more, those that were not used for longest go first.
+/// The maximum number of counters. Beyond it, the least recently used ones are dropped.
 const MAX_COUNTERS: usize = 10_000;
 
-/// Calls so close together, as a part of the rate's time, are remembered as one group.
+/// Calls within this fraction (1/n) of a rate's period are counted as one group.
 const GROUPS: u32 = 64;
 
-/// A bound on calls in some time.
+/// A limit on the number of calls in a period.
 #[derive(Clone, Debug)]
 pub struct Rate {
-    /// How many.
+    /// The maximum number of calls.
     pub limit: u32,
-    /// In how long.
+    /// The period.
     pub every: Duration,
-    /// Which calls count together.
+    /// The calls that are counted together.
     pub by: RateBy,
-    /// The tools that are meant; empty for everything that can be called.
+    /// The tools that it applies to; empty for everything that can be called.
     pub tools: Vec<Pattern>,
-    /// What callers are told beside the number.
+    /// A text for callers, in addition to the limit.
     pub reason: Option<String>,
 }
 
-/// All rates, with what was counted so far.
+/// All rates with their counters.
 #[derive(Debug, Default)]
 pub struct Rates {
     rates: Vec<(u64, Rate)>,
-    /// Shared by all rates that came after each other, so that no call is counted where nobody looks.
+    /// Shared with the rates that replace these, so that calls counted by either count for both.
     counters: Arc<Mutex<HashMap<Key, Counter>>>,
 }
 
-/// The rate, by its number, and what is counted together.
+/// The number of the rate, and the key of the calls that are counted together.
 type Key = (u64, String);
 
 /// The calls that still count, oldest first.
@@ -56,7 +55,7 @@ struct Counter {
     used: u32,
 }
 
-/// Calls that came close together. They count until the last of them no longer does.
+/// Calls close together. They all count until the last of them expires.
 #[derive(Debug)]
 struct Group {
     first: Duration,
@@ -67,12 +66,12 @@ struct Group {
 // === impl Rates ===
 
 impl Rates {
-    /// These rates, with nothing counted yet.
+    /// Creates rates with nothing counted.
     pub fn new(rates: Vec<Rate>) -> Self {
         Self::default().then(rates)
     }
 
-    /// These rates in the place of ours. One that is among ours too goes on with what it counted.
+    /// Creates rates that replace these. A rate that is in both keeps its counts.
     #[must_use]
     pub fn then(&self, rates: Vec<Rate>) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -85,7 +84,7 @@ impl Rates {
         Self { rates: numbered.collect(), counters: Arc::clone(&self.counters) }
     }
 
-    /// Counts a call, unless a rate or the quota has no room for it.
+    /// Counts a call, unless a rate or the quota is used up.
     pub(crate) fn take(
         &self,
         hub: &Hub,
@@ -129,7 +128,7 @@ impl Rates {
         Ok(())
     }
 
-    /// Drops what no longer counts, and if that is not enough what was not used for longest.
+    /// Drops expired counters and, if that is not enough, the least recently used ones.
     fn make_room(&self, counters: &mut HashMap<Key, Counter>, now: Duration) {
         counters.retain(|(rate, _), counter| {
             let ours = self.rates.iter().find(|(number, _)| number == rate);
@@ -141,7 +140,7 @@ impl Rates {
         }
         let by_use = counters.iter().map(|(key, counter)| (counter.last_used(), key.clone()));
         let mut by_use: Vec<(Duration, Key)> = by_use.collect();
-        // A tenth at once, so that not every new caller costs a look at all others.
+        // Drops a tenth at once, so that not every new caller causes a scan of all counters.
         by_use.select_nth_unstable(MAX_COUNTERS / 10);
         for (_, key) in by_use.into_iter().take(MAX_COUNTERS / 10) {
             counters.remove(&key);
@@ -152,7 +151,7 @@ impl Rates {
 // === impl Rate ===
 
 impl Rate {
-    /// Whether both bound the same calls in the same way.
+    /// True if both limit the same calls in the same way.
     fn is_same(&self, other: &Self) -> bool {
         let Self { limit, every, by, tools, reason: _ } = self;
         let texts = |tools: &[Pattern]| -> Vec<String> {
@@ -175,7 +174,7 @@ impl Rate {
         let new = hub.policy.new_name(id);
         names.extend(new.into_iter().flat_map(|new| spellings(&new, display)));
         let arguments = Arguments::These(&arguments);
-        // As for a rule that denies: in doubt it is meant.
+        // Matches like a deny rule: in doubt, the rate applies.
         self.tools.iter().any(|pattern| pattern.matches(&names, arguments, Verdict::Deny))
     }
 
@@ -183,14 +182,14 @@ impl Rate {
         match self.by {
             RateBy::Caller => subject.to_owned(),
             RateBy::Server => id.server.to_string(),
-            // Anybody can think of any number of addresses; they count for their server.
+            // A caller can invent any number of URIs, so they count for their server.
             RateBy::Tool if kind == Kind::Resource => id.server.to_string(),
             RateBy::Tool => id.to_string(),
             RateBy::All => String::new(),
         }
     }
 
-    /// How long it takes until there is room; `None` when there is.
+    /// Returns the time until a call is possible; `None` if it is possible now.
     fn wait(&self, counter: Option<&mut Counter>, now: Duration) -> Option<Duration> {
         if self.limit == 0 {
             return Some(self.every);
@@ -227,7 +226,7 @@ impl Counter {
         match self.groups.back_mut() {
             Some(group) if now.saturating_sub(group.first) < every / GROUPS => {
                 group.calls += 1;
-                // Another thread may have looked at the clock a little later.
+                // Another thread may have read the clock slightly later.
                 group.last = group.last.max(now);
             }
             Some(_) | None => self.groups.push_back(Group { first: now, last: now, calls: 1 }),

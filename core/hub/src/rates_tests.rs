@@ -1,4 +1,4 @@
-//! What a rate lets through, at which moments, and for whom.
+//! Tests of rates: which calls they admit, when, and for which callers.
 
 use super::*;
 
@@ -9,11 +9,11 @@ fn rate(limit: u32, by: RateBy) -> Rate {
 }
 
 fn at(seconds: u64) -> Duration {
-    // Not at zero: a process counts from its start, and calls come later.
+    // Not at zero: the clock starts with the process, and calls come later.
     Duration::from_secs(1000 + seconds)
 }
 
-/// Whether there is room for a call under this key of the first rate.
+/// Counts a call under this key of the first rate, if the rate allows it.
 fn asks(rates: &Rates, key: &str, now: Duration) -> Result<(), u64> {
     let (number, rate) = rates.rates.first().unwrap();
     match rates.count(vec![((*number, key.to_owned()), rate)], now, || Ok(())) {
@@ -57,7 +57,7 @@ fn no_stretch_of_time_sees_more_than_the_limit_however_the_calls_come() {
     let rates = Rates::new(vec![rate(10, RateBy::All)]);
     let mut admitted: Vec<Duration> = Vec::new();
     let mut now = at(0);
-    // A stride that visits the beginnings and the ends of groups alike.
+    // A step that hits the beginnings and the ends of groups.
     for step in 0..5000_u32 {
         now += Duration::from_millis(u64::from(step * 7919 % 1777));
         if asks(&rates, "", now).is_ok() {
@@ -94,7 +94,7 @@ fn a_call_that_one_rate_or_the_quota_refuses_costs_nothing_at_the_others() {
         let refused = call(Ok(())).unwrap_err().to_string();
         assert_eq!(refused, "the rate of 1 call in 60s for this caller is used up");
     }
-    // Of the first rate only one place is taken.
+    // Only one place of the first rate is taken.
     assert_eq!(asks(&rates, "", at(1)), Ok(()));
     assert_eq!(asks(&rates, "", at(1)), Err(59));
 }
@@ -134,13 +134,13 @@ fn calls_in_quick_succession_take_little_memory() {
 fn a_rate_that_is_kept_goes_on_counting_and_one_that_is_new_begins_anew() {
     let before = Rates::new(vec![rate(1, RateBy::Caller), rate(2, RateBy::All)]);
     assert_eq!(asks(&before, "ann", at(0)), Ok(()));
-    // Another order, and one more.
+    // In another order, with one more rate.
     let after = before.then(vec![rate(5, RateBy::Tool), rate(1, RateBy::Caller)]);
     let (number, kept) = after.rates.last().unwrap();
     let again = || after.count(vec![((*number, "ann".to_owned()), kept)], at(0), || Ok(()));
     assert!(again().is_err(), "the place was taken before");
     assert_eq!(asks(&after, "ann", at(0)), Ok(()), "this one is new");
-    // A call that was under way counts for both.
+    // A call in flight during the change counts for both.
     assert!(asks(&before, "ann", at(0)).is_err());
     let wider = before.then(vec![rate(3, RateBy::Caller)]);
     assert_eq!(asks(&wider, "ann", at(0)), Ok(()), "another number is another rate");

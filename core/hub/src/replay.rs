@@ -1,7 +1,7 @@
-//! Past calls against the rules of now: which would be decided differently.
+//! Replays past calls against the current rules to find those that would be decided differently.
 //!
-//! What a call was is taken from its entry: caller, front, item, effect. What counts now is the rules
-//! and the time, so that a rule which has expired since no longer speaks.
+//! Caller, front, item and effect are taken from the audit entry. Rules and time are the current
+//! ones, so that a rule that has expired since does not match.
 
 use capstan_model::secret::MASK;
 use capstan_model::{Effect, ItemId, Kind, Ruling, Verdict};
@@ -12,47 +12,47 @@ use serde_json::{Map, Value};
 
 use crate::told::{Door, Explained, Told};
 
-/// A past call, as its entry tells it.
+/// A past call, as read from its audit entry.
 #[derive(Clone, Debug)]
 pub struct Past {
-    /// The call; its arguments are empty unless they were kept whole.
+    /// The call. Its arguments are empty unless the entry has all of them.
     pub told: Told,
-    /// How far the arguments are known.
+    /// The part of the arguments that is known.
     pub kept: Kept,
-    /// What was decided then.
+    /// The verdict at the time.
     pub verdict: Verdict,
-    /// The rule that said it.
+    /// The rule that led to it.
     pub rule: String,
 }
 
-/// How far the arguments of a past call are known.
+/// The part of a past call's arguments that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// All of them.
     Whole,
     /// Some were masked, or the end was cut off.
     InPart,
-    /// Not at all.
+    /// None of them.
     No,
 }
 
-/// What the rules of now say of a past call.
+/// The current decision about a past call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// The same, by the same rule.
+    /// The same verdict, by the same rule.
     Same,
-    /// The same, by another rule.
+    /// The same verdict, by another rule.
     SameByOther(Ruling),
-    /// Something else.
+    /// Another verdict.
     Changed(Ruling),
-    /// That cannot be told.
+    /// Cannot be determined.
     Unknown(Reason),
 }
 
-/// Why it cannot be told what is decided about a past call.
+/// The reason that the current decision cannot be determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// A rule looks at arguments, and they were not kept, or not whole.
+    /// A rule examines arguments, and they were not stored, or not completely.
     Arguments {
         /// The rule.
         rule: String,
@@ -61,21 +61,21 @@ pub enum Reason {
     NoServer,
 }
 
-/// What an entry is that is no past decision.
+/// The reason that an entry is not a past decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoPast {
-    /// It tells of damage to the log.
+    /// It records damage to the log.
     Break,
-    /// The call ended before the rules were asked: there was no such item, or it was not reached.
+    /// The call ended before the rules were applied: the item was unknown or not reached.
     Undecided,
-    /// It has words that this version does not know.
+    /// It contains values that this version does not support.
     Unreadable,
 }
 
 // === impl Past ===
 
 impl Past {
-    /// Reads an entry, field by field as the audit log has it.
+    /// Reads an entry from the fields of the audit log.
     pub fn read(row: &Map<String, Value>) -> Result<Self, NoPast> {
         let text = |key: &str| row.get(key).and_then(Value::as_str);
         let kinds = [Kind::Tool, Kind::Resource, Kind::Prompt];
@@ -91,7 +91,7 @@ impl Past {
         let kind = kind.ok_or(unreadable)?;
         let effect = effects.into_iter().find(|effect| Some(effect.as_str()) == text("effect"));
         let door = match text("front") {
-            // Over standard input and output, or from before there were access rules.
+            // Over stdio, or written before access rules existed.
             Some("gateway") if row.get("bound") != Some(&Value::Bool(true)) => Some(Door::Stdio),
             front => Door::ALL.into_iter().find(|door| Some(door.as_str()) == front),
         };
@@ -105,7 +105,7 @@ impl Past {
         Ok(Self { told, kept, verdict: verdict.ok_or(unreadable)?, rule })
     }
 
-    /// What these rules say of it.
+    /// Returns the decision of these rules, compared with the past one.
     pub fn judge(&self, policy: &Policy, now: Timestamp) -> Judged {
         if !policy.servers().contains_key(&self.told.id.server) {
             return Judged::Unknown(Reason::NoServer);
@@ -123,7 +123,7 @@ impl Past {
     }
 }
 
-/// Adds the arguments that were kept. A resource's are its address, which always is.
+/// Adds the stored arguments. Those of a resource are its URI, which every entry has.
 fn with_arguments(told: Told, kept: Option<&str>) -> (Told, Kept) {
     let read = |text: &str| Json::parse(text.to_owned()).ok();
     match (told.kind, kept) {
@@ -141,7 +141,7 @@ fn roles(row: &Map<String, Value>) -> Vec<String> {
     roles.filter_map(Value::as_str).map(ToOwned::to_owned).collect()
 }
 
-/// Whether a rule in an entry is this one; a long one was cut off there.
+/// True if the rule in an entry is this one. Long rules are truncated in entries.
 fn is_same_rule(written: &str, rule: &str) -> bool {
     written == rule || written.strip_suffix('…').is_some_and(|start| rule.starts_with(start))
 }

@@ -1,4 +1,4 @@
-//! What a front may know of servers: data, never a server itself.
+//! The view of servers that fronts get: data, never a server itself.
 
 use std::sync::Arc;
 
@@ -9,31 +9,31 @@ use crate::life::Server;
 use crate::pipeline::System;
 use crate::ports::{About, Footprint, Item, Listing, Pace};
 
-/// How up to date a list has to be.
+/// The required freshness of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// A remembered list will do, and a server that starts when a client lists is not started.
+    /// A saved list is sufficient. A server that starts on listing is not started.
     Remembered,
-    /// A remembered list will do while the server is not connected; a client asks for it.
+    /// A saved list is sufficient while the server is not connected. Counts as listing by a client.
     Known,
-    /// As the running server lists it; connects if need be.
+    /// The list of the running server; connects if there is no connection.
     Current,
 }
 
 /// The state of one server, its use and its resources.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Vitals {
-    /// Which one.
+    /// The server.
     pub server: ServerName,
     /// Its state.
     pub state: ServerState,
-    /// How it is used, where that is counted.
+    /// Its use, if that is counted.
     pub pace: Option<Pace>,
-    /// What it uses up, where it runs on this machine.
+    /// Its resource use, if it runs on this machine.
     pub footprint: Option<Footprint>,
 }
 
-/// Connections that a newer hub does not use. They are closed when this is told to.
+/// Servers that a newer hub does not use. Their connections are closed by [`Self::close`].
 pub struct Retired(Vec<Arc<Server>>);
 
 impl Hub {
@@ -42,7 +42,7 @@ impl Hub {
         self.servers.keys()
     }
 
-    /// Whether there is a server of that name.
+    /// True if there is a server of that name.
     pub fn has(&self, server: &ServerName) -> bool {
         self.servers.contains_key(server)
     }
@@ -52,19 +52,19 @@ impl Hub {
         self.servers.get(server).map(|server| server.state())
     }
 
-    /// Who a server is, as far as that is known; starts nothing.
+    /// The identity of a server, if it is known. Starts nothing.
     pub fn about(&self, server: &ServerName) -> Option<Arc<About>> {
         self.servers.get(server)?.about()
     }
 
-    /// The state of a server, how it is used, and what it uses up. Starts nothing.
+    /// Returns the state, use and resource use of a server. Starts nothing.
     ///
-    /// Looks at the system's processes, which takes a moment.
+    /// Reads the system's process table, which takes a moment.
     pub fn vitals_of(&self, server: &ServerName) -> Option<Vitals> {
         self.servers.get(server).map(vitals)
     }
 
-    /// The same of all servers, in the order of the configuration.
+    /// Returns the state, use and resource use of all servers, in the order of the configuration.
     pub fn vitals(&self) -> Vec<Vitals> {
         self.servers.values().map(vitals).collect()
     }
@@ -74,7 +74,7 @@ impl Hub {
         self.servers.get(server).map(|server| server.stderr()).unwrap_or_default()
     }
 
-    /// Whether a server is the same one, with the same connection, in another hub.
+    /// True if another hub uses the same server with the same connection.
     pub fn shares(&self, other: &Self, server: &ServerName) -> bool {
         match (self.servers.get(server), other.servers.get(server)) {
             (Some(ours), Some(theirs)) => Arc::ptr_eq(ours, theirs),
@@ -82,14 +82,13 @@ impl Hub {
         }
     }
 
-    /// The servers that another hub does not share.
+    /// Returns the servers that the hub `now` does not share.
     pub fn retired(&self, now: &Self) -> Retired {
         let gone = self.servers.iter().filter(|(name, _)| !self.shares(now, name));
         Retired(gone.map(|(_, server)| Arc::clone(server)).collect())
     }
 
-    /// Connects to a server of the operator's choice, for example one that is required, and says
-    /// who it is.
+    /// Connects to a server that the operator chose, for example a required one.
     ///
     /// # Errors
     /// When the server cannot be used.
@@ -97,7 +96,7 @@ impl Hub {
         self.server(server)?.wake().await.map(drop)
     }
 
-    /// Who a server is; connects if that is not known.
+    /// Returns the identity of a server; connects if it is not known.
     ///
     /// # Errors
     /// When the server cannot be used.
@@ -110,7 +109,7 @@ impl Hub {
         Ok(server.about().unwrap_or_default())
     }
 
-    /// Asks a server that is connected whether it is still there.
+    /// Pings a connected server.
     ///
     /// # Errors
     /// When it does not answer.
@@ -118,7 +117,7 @@ impl Hub {
         self.server(server)?.inform(&System::ping()).await
     }
 
-    /// Tells a server how much to log; starts nothing.
+    /// Sets the log level of a server. Starts nothing.
     ///
     /// # Errors
     /// When the server refuses.
@@ -126,7 +125,7 @@ impl Hub {
         self.server(server)?.inform(&System::level(level.to_owned())).await
     }
 
-    /// Ends a subscription; starts nothing.
+    /// Ends a subscription. Starts nothing.
     ///
     /// # Errors
     /// When the server refuses.
@@ -134,11 +133,11 @@ impl Hub {
         self.server(server)?.inform(&System::unsubscribe(uri.to_owned())).await
     }
 
-    /// What a server lists. Tools are compared with what was approved of them before anything is
-    /// decided about them.
+    /// Returns a list of a server. Tools are compared with their approved definitions before
+    /// anything is decided about them.
     ///
     /// # Errors
-    /// When the server cannot be used, and nothing that will do is remembered.
+    /// When the server cannot be used and there is no sufficient saved list.
     pub async fn list(
         &self,
         server: &ServerName,
@@ -148,14 +147,14 @@ impl Hub {
         self.judged(self.server(server)?, listing, freshness).await.map(|(items, _)| items)
     }
 
-    /// What a running server lists, where nothing has to be waited for.
+    /// Returns a list of a running server, if no waiting is necessary.
     pub fn listed(&self, server: &ServerName, listing: Listing) -> Option<Arc<[Item]>> {
         let lease = self.servers.get(server)?.lease()?;
         self.judged_at_once(&lease, listing).map(|(items, _)| items)
     }
 
-    /// What a server lists, for as long as that takes; another hub may take the place of this one
-    /// meanwhile.
+    /// Reads a list of a server in the background. The future does not borrow the hub, which may be
+    /// replaced meanwhile.
     pub fn list_in_background(
         &self,
         server: &ServerName,
@@ -185,12 +184,12 @@ fn vitals(server: &Arc<Server>) -> Vitals {
 // === impl Retired ===
 
 impl Retired {
-    /// Whether there is nothing to close.
+    /// True if there is nothing to close.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Ends the connections, all at the same time.
+    /// Closes the connections concurrently.
     pub async fn close(&self) {
         futures::future::join_all(self.0.iter().map(|server| server.close())).await;
     }

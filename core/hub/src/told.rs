@@ -1,6 +1,8 @@
-//! A call that is only told of: what the rules say of it. Nothing is started and nothing is called.
+//! A call that is described and not made: the decision of the rules about it. Starts and calls
+//! nothing.
 //!
-//! The road asks the same way, so that what is explained is what happens.
+//! The pipeline queries the rules in the same way, so that an explanation matches the real
+//! decision.
 
 use capstan_model::{Caller, Effect, Front, ItemId, Kind, Ruling, ServerName};
 use capstan_policy::{Arguments, Asked, Policy, Step};
@@ -9,40 +11,40 @@ use jiff::Timestamp;
 
 use crate::pipeline::fallback;
 
-/// A call that somebody tells of: a person, a test, the audit log.
+/// A call as described by a person, a test or the audit log.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// Who calls.
+    /// The caller.
     pub caller: Caller,
-    /// What is called.
+    /// The item.
     pub id: ItemId,
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// The arguments; those of a resource are its address.
+    /// The arguments; for a resource, its URI.
     pub arguments: Json,
-    /// What the item does.
+    /// The effect of the item.
     pub effect: Effect,
 }
 
-/// What is decided about a call, and why.
+/// The decision about a call, with the rules that led to it.
 #[derive(Clone, Debug)]
 pub struct Explained {
-    /// What was asked for.
+    /// The item.
     pub id: ItemId,
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// What it does.
+    /// The effect of the item.
     pub effect: Effect,
-    /// The decision.
+    /// The resulting ruling.
     pub ruling: Ruling,
-    /// Every rule that was looked at, in order.
+    /// Every rule that was considered, in order.
     pub steps: Vec<Step>,
-    /// The rules that would speak of it if it had the right arguments.
+    /// The rules that would match with the right arguments.
     pub by_arguments: Vec<Step>,
 }
 
-/// The ways in, as callers are told of. The gateway has two, because access rules bind only those
-/// who come over HTTP.
+/// The entry point of a described call. The gateway has two, because access rules bind only callers
+/// over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     /// A one-shot command.
@@ -58,12 +60,12 @@ pub enum Door {
 // === impl Told ===
 
 impl Told {
-    /// A call without arguments.
+    /// Describes a call without arguments.
     pub fn new(caller: Caller, id: ItemId, kind: Kind) -> Self {
         let (arguments, effect) = match kind {
             Kind::Tool => (Json::empty_object(), Effect::Unknown),
             Kind::Prompt => (Json::empty_object(), Effect::Read),
-            // As the road has it, where the params of a request are what the rules look at.
+            // As in the pipeline, where the rules examine the params of the request.
             Kind::Resource => {
                 let uri = compose::string(&id.item);
                 (compose::object(&[(kind.name_key(), &uri)]), Effect::Read)
@@ -72,7 +74,7 @@ impl Told {
         Self { caller, id, kind, arguments, effect }
     }
 
-    /// What the rules say of it.
+    /// Returns the decision of the rules about the call.
     pub fn explain(self, policy: &Policy, now: Timestamp) -> Explained {
         let asked = self.asked(now);
         let (ruling, steps) = policy.explain(&asked);
@@ -97,10 +99,10 @@ impl Told {
 // === impl Door ===
 
 impl Door {
-    /// All of them.
+    /// All entry points.
     pub const ALL: [Self; 4] = [Self::Cli, Self::Terminal, Self::Gateway, Self::Stdio];
 
-    /// The word on the command line and in files of cases.
+    /// The name on the command line and in files of test cases.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Cli => "cli",
@@ -110,8 +112,8 @@ impl Door {
         }
     }
 
-    /// Somebody who comes in here. Without a name it is whoever usually does: the operator, or at
-    /// the gateway somebody who did not say who they are.
+    /// Creates a caller at this entry point. Without a subject it is the usual one: the operator,
+    /// or at the gateway a caller without an identity.
     pub fn caller(self, subject: Option<&str>, roles: Vec<String>) -> Caller {
         let usual = match self {
             Self::Cli => Caller::operator(Front::Cli),
@@ -124,16 +126,16 @@ impl Door {
     }
 }
 
-/// The item that a name in any spelling stands for, among the servers that the rules know of.
+/// Returns the item that a name in any spelling stands for, among the servers in the policy.
 ///
-/// A server is known by its slug and by the name that the operator gave it; slugs come first.
+/// A server has a slug and the display name that the operator gave it; slugs are tried first.
 pub fn id_among(policy: &Policy, kind: Kind, name: &str) -> Option<ItemId> {
     let by_slug = ItemId::resolve(name, policy.servers().keys());
     let id = by_slug.or_else(|| id_by_display(policy, name, &|_| true));
     id.map(|id| if kind == Kind::Tool { policy.own_name(id) } else { id })
 }
 
-/// The item that is spelled with the display name of a server that is `known`.
+/// Returns the item that is spelled with the display name of a server that is `known`.
 pub(crate) fn id_by_display(
     policy: &Policy,
     name: &str,

@@ -1,64 +1,64 @@
-//! Calls that are followed through many programs: who watches, and what the next one is told.
+//! Distributed tracing: the port for tracers, and the trace context in requests.
 
 use capstan_model::{CallError, Caller, ErrorCode, Kind, ServerName};
 use capstan_wire::{Json, compose, object};
 
-/// The member of `_meta` that says which step of which trace asks, after W3C Trace Context.
+/// The member of `_meta` that names the trace and the parent span (W3C Trace Context).
 pub const PARENT: &str = "traceparent";
 
-/// The member of `_meta` for what tracing systems say beside it.
+/// The member of `_meta` for vendor-specific trace data (W3C Trace Context).
 pub const STATE: &str = "tracestate";
 
-/// The member of `_meta` for what programs on the way say to each other, after W3C Baggage.
+/// The member of `_meta` for application-defined properties (W3C Baggage).
 pub const BAGGAGE: &str = "baggage";
 
 /// The length of a `traceparent` of version 00.
 const PARENT_LENGTH: usize = 55;
 
-/// Watches calls.
+/// Receives the steps of calls.
 pub trait Tracer: Send + Sync {
-    /// A step of a call begins. It is over when the span is ended; one that is dropped was given
-    /// up.
+    /// Begins a span for a step of a call. Dropping the span without ending it means that the step
+    /// was abandoned.
     fn begin(&self, step: Step<'_>) -> Box<dyn Span>;
 }
 
-/// A step that is being watched.
+/// A step that is being traced.
 pub trait Span: Send {
-    /// Which server it turned out to be for.
+    /// Sets the server, once it is found.
     fn found(&mut self, server: &ServerName);
 
-    /// What the next program is told; `None` when it is told what we were.
+    /// Returns the context for the next program; `None` to forward the received one unchanged.
     fn context(&self) -> Option<TraceContext>;
 
-    /// The step is over.
+    /// Ends the step.
     fn end(self: Box<Self>, ending: Ending);
 }
 
-/// A step of a call, as its watcher sees it: no arguments, no results.
+/// A step of a call as a tracer sees it, without arguments and results.
 #[derive(Clone, Copy)]
 pub struct Step<'a> {
-    /// On which side we are.
+    /// The side of the call that this step is on.
     pub side: Side,
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// The item, as it is called on this side.
+    /// The item, by its name on this side.
     pub item: &'a str,
-    /// The server, when it is known already.
+    /// The server, if it is known already.
     pub server: Option<&'a ServerName>,
-    /// Who asks, when we are asked.
+    /// The caller, if a client asks.
     pub caller: Option<&'a Caller>,
-    /// The revision of the protocol that is spoken, when it is known.
+    /// The protocol revision in use, if it is known.
     pub protocol: Option<&'a str>,
-    /// What the program before us said.
+    /// The context that was received.
     pub context: Option<&'a TraceContext>,
 }
 
-/// On which side of a call we are.
+/// The side of a call that a step is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// A client asks us.
+    /// A client sends a request to the hub.
     Asked,
-    /// We ask a server.
+    /// The hub sends a request to a server.
     Asking,
 }
 
@@ -67,27 +67,27 @@ pub enum Side {
 pub enum Ending {
     /// With a result.
     Answered,
-    /// With a result that says that the tool failed.
+    /// With a result in which the tool reports a failure.
     ToolError,
     /// With an error.
     Failed {
-        /// Its class.
+        /// The error code.
         code: ErrorCode,
-        /// The server's JSON-RPC code, when it gave one.
+        /// The server's JSON-RPC code, if it sent one.
         json_rpc: Option<i64>,
     },
 }
 
-/// A place in a trace, as programs tell each other.
+/// A position in a trace, as programs exchange it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
-    /// `traceparent`: the trace, the step in it, and whether it is kept.
+    /// `traceparent`: the trace, the span, and whether it is sampled.
     pub parent: String,
-    /// `tracestate`; empty when there is none.
+    /// `tracestate`; empty if there is none.
     pub state: String,
 }
 
-/// Whether this is a `traceparent` that other programs can read.
+/// True if this is a valid `traceparent`.
 pub fn is_parent(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut hex = |length: usize| {
@@ -98,16 +98,16 @@ pub fn is_parent(text: &str) -> bool {
     let names = |part: Option<&str>| part.is_some_and(|part| part.bytes().any(|b| b != b'0'));
     let version_fits = match version {
         Some("00") => text.len() == PARENT_LENGTH,
-        // Later versions may say more behind it.
+        // Later versions may append more fields.
         Some(later) => later != "ff",
         None => false,
     };
     version_fits && names(trace) && names(step) && flags.is_some()
 }
 
-/// Puts these members into `_meta` of the params, and takes out those without a value.
+/// Sets these members in `_meta` of the params, and removes those without a value.
 ///
-/// Params that are no object, or whose `_meta` is none, are left alone.
+/// Returns the params unchanged if they or their `_meta` are not an object.
 pub fn with_meta(params: &Json, members: &[(&str, Option<&str>)]) -> Json {
     let meta = object::get(params, "_meta").unwrap_or_else(Json::empty_object);
     let set = |meta: Json, (key, value): &(&str, Option<&str>)| match value {
@@ -122,7 +122,7 @@ pub fn with_meta(params: &Json, members: &[(&str, Option<&str>)]) -> Json {
 // === impl Ending ===
 
 impl Ending {
-    /// How a call ended that has this error.
+    /// Returns the ending of a call that failed with this error.
     pub fn failed(error: &CallError) -> Self {
         let json_rpc = if let CallError::Server { code, .. } = error { Some(*code) } else { None };
         Self::Failed { code: error.code(), json_rpc }
@@ -132,7 +132,7 @@ impl Ending {
 // === impl TraceContext ===
 
 impl TraceContext {
-    /// What the params of a request say; `None` when they say nothing that can be read.
+    /// Reads the context from the params of a request; `None` if there is no valid one.
     pub fn of(params: &Json) -> Option<Self> {
         let meta = object::get(params, "_meta")?;
         let parent = object::get_string(&meta, PARENT).filter(|parent| is_parent(parent))?;
@@ -140,7 +140,7 @@ impl TraceContext {
         Some(Self { parent, state })
     }
 
-    /// The params, saying this.
+    /// Returns the params with this context.
     pub fn put(&self, params: &Json) -> Json {
         let state = Some(self.state.as_str()).filter(|state| !state.is_empty());
         with_meta(params, &[(PARENT, Some(&self.parent)), (STATE, state)])

@@ -1,11 +1,12 @@
-//! Other programs' files: read, taken over, and changed.
+//! Reads, imports and changes the files of other programs.
 //!
-//! [`AllDialects`] reads them into trees of native keys: [`detect()`] finds the dialect, a module in
-//! `dialects` translates it with the help of `translate` and [`packages`]. [`servers`] imports servers
-//! into a native file, [`clients`] adds Capstan to a client's file, and [`registry`] reads the offers
-//! of registries.
+//! [`AllDialects`] reads them into trees of native keys: [`detect()`] finds the dialect, and a
+//! module in `dialects` translates it with the help of `translate` and [`packages`]. [`servers`]
+//! imports servers into a native file, [`clients`] adds Capstan to a client's file, and
+//! [`registry`] reads the offers of registries.
 //!
-//! **Invariant:** no file, no variable and no clock is read here; everything is passed in.
+//! **Invariant:** this crate reads no file, no environment variable and no clock; everything is
+//! passed in.
 
 mod translate;
 pub mod packages;

@@ -1,22 +1,22 @@
-//! What is asked for.
+//! The target of a call: a tool, resource or prompt.
 
 use serde::{Deserialize, Serialize};
 
 use crate::name::{ItemId, ServerName};
 
-/// What a call wants, in the caller's own words: not looked up yet.
+/// The item that a call asks for, as the caller spelled it and before it is looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// The name as the caller wrote it, for example `linear__list_issues`; where the server is
-    /// said beside it, the server's own name for the item.
+    /// The name as the caller wrote it, for example `linear__list_issues`. If `server` is given,
+    /// the server's own name for the item.
     pub name: String,
-    /// The server, where it is known. Then the name is not looked up anywhere else.
+    /// The server, if it is known. Then the name is looked up only there.
     pub server: Option<ServerName>,
 }
 
-/// The three things a server offers.
+/// The three kinds of item that a server offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
@@ -51,12 +51,12 @@ impl Target {
         Self { kind, name: name.into(), server: None }
     }
 
-    /// This item of this server, and no other that a name could stand for.
+    /// Exactly this item of this server, and no other that the name could stand for.
     pub fn exact(kind: Kind, id: ItemId) -> Self {
         Self { kind, name: id.item, server: Some(id.server) }
     }
 
-    /// The item, where nothing has to be looked up.
+    /// Returns the item's id if no lookup is needed.
     pub fn id(&self) -> Option<ItemId> {
         let server = self.server.clone()?;
         Some(ItemId { server, item: self.name.clone() })
@@ -66,7 +66,7 @@ impl Target {
 // === impl Kind ===
 
 impl Kind {
-    /// The word for one of these in messages and in the audit log.
+    /// The word in messages and in the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tool => "tool",
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// The method that uses one.
+    /// The method that uses an item of this kind.
     pub fn method(self) -> &'static str {
         match self {
             Self::Tool => "tools/call",

@@ -1,13 +1,13 @@
-//! Who asks.
+//! Callers: on whose behalf a call is made.
 
 use core::net::IpAddr;
 
 use serde::Serialize;
 
-/// How long a name that a client gives itself may be, in characters.
+/// Longest name that a client gives itself, in characters.
 pub const MAX_LABEL: usize = 128;
 
-/// Whoever did not say who they are.
+/// The subject of a caller that is not authenticated.
 const ANONYMOUS: &str = "anonymous";
 
 /// The party on whose behalf a call is made.
@@ -15,34 +15,34 @@ const ANONYMOUS: &str = "anonymous";
 pub struct Caller {
     /// Stable identity written to the audit log: `operator`, or the subject of a token.
     pub subject: String,
-    /// Roles the access rules look at.
+    /// Roles that access rules use.
     pub roles: Vec<String>,
-    /// Which agent of the client makes the call, in the client's words; informational only, never
-    /// a ground for a decision.
+    /// The client's name for the agent that makes the call; informational only, never used for a
+    /// decision.
     pub caller_id: Option<String>,
-    /// What the client calls itself, with its version; informational only as well.
+    /// The name and version that the client gives itself; informational only as well.
     pub client: Option<String>,
-    /// Where its connection comes from, if it came over the network and nobody was asked who they
-    /// are. What it may have of what all share is counted by it; nothing else is.
+    /// The peer's IP address, for a network connection without authentication. It is used only for
+    /// the caller's share of shared resources.
     pub from: Option<IpAddr>,
-    /// The door the call came through.
+    /// The front that the call came through.
     pub front: Front,
-    /// Whether access rules bind it.
+    /// Determines if access rules apply.
     pub binding: Binding,
 }
 
-/// Whether access rules bind a caller.
+/// Determines if access rules apply to a caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// They do not: whoever sits at the machine is the operator, and so is who starts the gateway
-    /// as a child on its standard streams.
+    /// They do not apply: the caller is the operator, at the machine or by starting the gateway as
+    /// a child process on its standard streams.
     #[default]
     Free,
-    /// They do: it came over the network.
+    /// They apply: the caller came over the network.
     Access,
 }
 
-/// The doors of the hub.
+/// The fronts of the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Front {
@@ -57,27 +57,27 @@ pub enum Front {
 // === impl Caller ===
 
 impl Caller {
-    /// The person whose configuration this is, at the given front.
+    /// The owner of the configuration, at the given front.
     pub fn operator(front: Front) -> Self {
         Self::named("operator", front)
     }
 
-    /// Somebody who reached the gateway over the network: access rules bind them.
+    /// A caller that reached the gateway over the network; access rules apply.
     pub fn remote(subject: impl Into<String>, roles: Vec<String>) -> Self {
         Self { roles, binding: Binding::Access, ..Self::named(subject, Front::Gateway) }
     }
 
-    /// Somebody at the gateway who did not say who they are, and whom no access rules bind.
+    /// An unauthenticated caller of the gateway; access rules do not apply.
     pub fn anonymous() -> Self {
         Self::named(ANONYMOUS, Front::Gateway)
     }
 
-    /// Somebody who reached the gateway over the network and did not say who they are.
+    /// An unauthenticated caller that reached the gateway over the network; access rules apply.
     pub fn stranger(from: Option<IpAddr>) -> Self {
         Self { from, ..Self::remote(ANONYMOUS, Vec::new()) }
     }
 
-    /// Somebody of whom nothing is known but the name.
+    /// A caller with only a name; access rules do not apply.
     pub fn named(subject: impl Into<String>, front: Front) -> Self {
         Self {
             subject: subject.into(),
@@ -91,8 +91,9 @@ impl Caller {
     }
 }
 
-/// A name that a client gives itself, as it may be kept and shown: short, on one line, and without
-/// characters that nobody sees. `None` when nothing is left of it.
+/// Cleans a name that a client gives itself, for storage and display.
+///
+/// The result is short, on one line, and without invisible characters; `None` if nothing is left.
 pub fn label(text: &str) -> Option<String> {
     let seen = text.chars().filter(|c| !c.is_control() && !is_unseen(*c));
     let kept: String = seen.take(MAX_LABEL).collect();
@@ -100,7 +101,7 @@ pub fn label(text: &str) -> Option<String> {
     (!kept.is_empty()).then(|| kept.to_owned())
 }
 
-/// Characters that show as nothing, or turn the text around them.
+/// True for characters that are invisible, or change the direction of the text around them.
 fn is_unseen(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')

@@ -1,8 +1,8 @@
-//! What we make ourselves known by to an interface that wants it.
+//! Credentials for a login to a server or API.
 
 use crate::secret::Secret;
 
-/// What belongs to one way of making oneself known.
+/// The credentials for one kind of login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// A key or a token, sent as it is.
@@ -14,15 +14,15 @@ pub enum Credentials {
         /// The password.
         password: Secret<String>,
     },
-    /// A program of its own right, which gets tokens for itself (OAuth, client credentials).
+    /// An OAuth client that gets tokens for itself (client credentials grant).
     Client {
-        /// What it is called.
+        /// The client id.
         id: String,
-        /// What it proves that by.
+        /// The client secret.
         secret: Secret<String>,
-        /// Where tokens are; `None` for where the interface says.
+        /// The token endpoint; `None` to use the one that the API declares.
         token_url: Option<String>,
-        /// What tokens shall be good for.
+        /// The scopes to request.
         scopes: Vec<String>,
     },
 }
@@ -30,7 +30,7 @@ pub enum Credentials {
 // === impl Credentials ===
 
 impl Credentials {
-    /// What must not be shown.
+    /// Returns the part that must not be shown.
     pub fn secret(&self) -> &Secret<String> {
         match self {
             Self::Token(secret)

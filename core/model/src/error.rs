@@ -12,22 +12,22 @@ use crate::{Kind, ServerName};
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// Nobody offers an item of that name.
+    /// No server offers an item of that name.
     #[error("no {kind} named `{name}`", kind = kind.as_str())]
     Unknown {
         /// Tool, resource or prompt.
         kind: Kind,
         /// The name as the caller wrote it.
         name: String,
-        /// Names that look like it, nearest first.
+        /// Similar names, nearest first.
         nearest: Vec<String>,
     },
-    /// It is there, but what its server says of it cannot be used.
+    /// The item exists, but its definition cannot be used.
     #[error("`{item}` is hidden: {reason}")]
     Hidden {
         /// The item asked for.
         item: String,
-        /// What is wrong with its definition.
+        /// The problem with its definition.
         reason: String,
     },
     /// The arguments cannot be sent as they are.
@@ -35,7 +35,7 @@ pub enum CallError {
     InvalidArguments {
         /// The item asked for.
         item: String,
-        /// What is wrong with them.
+        /// The problem with them.
         problem: String,
     },
     /// A rule forbids the call.
@@ -54,14 +54,15 @@ pub enum CallError {
         /// The rule that asked.
         rule: String,
     },
-    /// Nobody was there to ask, or nobody answered.
+    /// No operator could be asked, or none answered.
     #[error("`{item}` needs an approval and got none (rule `{rule}`)")]
     NotApproved {
         /// The item asked for.
         item: String,
         /// The rule that asked.
         rule: String,
-        /// The question that the operator can still answer, so that the same call passes later.
+        /// The id of the question that the operator can still answer, so that the same call passes
+        /// later.
         open: Option<String>,
     },
     /// The session has used up its calls.
@@ -70,27 +71,26 @@ pub enum CallError {
         /// Calls allowed.
         limit: u32,
     },
-    /// Too many calls of this kind in too little time, by a rate that the operator has set.
+    /// Too many calls in too little time, by a rate that the operator has set.
     #[error("the rate of {rate} is used up{}", because(reason.as_deref()))]
     RateExceeded {
         /// The rate, in words.
         rate: String,
-        /// What the operator has to say about it.
+        /// The operator's reason for the rate.
         reason: Option<String>,
-        /// When there is room for the next call.
+        /// The time until there is room for the next call.
         free_in: Duration,
     },
-    /// The call was not made, because it could not be written down and the operator wants no such
-    /// calls.
+    /// The call was not made: it cannot be recorded, and the operator requires a record.
     #[error("the audit log cannot be written, and so the call was not made: {reason}")]
     Unrecordable {
-        /// What is in the way.
+        /// The cause.
         reason: String,
     },
-    /// The call was made and could not be written down; its answer is withheld.
+    /// The call was made but could not be recorded; its answer is withheld.
     #[error("the call was made but could not be written to the audit log: {reason}")]
     Unrecorded {
-        /// What was in the way.
+        /// The cause.
         reason: String,
     },
     /// The server cannot be used at all: it did not start, or its connection broke.
@@ -98,10 +98,10 @@ pub enum CallError {
     Unreachable {
         /// The server asked.
         server: ServerName,
-        /// What is known about why.
+        /// The cause, as far as it is known.
         reason: String,
     },
-    /// A rule about addresses keeps us from connecting to the server.
+    /// A rule about addresses forbids connecting to the server.
     #[error("server `{server}` is blocked: {reason}")]
     AddressBlocked {
         /// The server asked.
@@ -109,23 +109,23 @@ pub enum CallError {
         /// The address, and the line of configuration that would allow it.
         reason: String,
     },
-    /// The server answered, and leads to another one, where we do not go.
+    /// The server redirected the request to another server, which is not followed.
     #[error("server `{server}` is blocked: {reason}")]
     LedElsewhere {
         /// The server asked.
         server: ServerName,
-        /// Where it leads, and what was sent.
+        /// The target of the redirect, and what was sent.
         reason: String,
     },
-    /// The server went away while a call that may write was in flight.
+    /// The connection to the server was lost while a call that may write was in flight.
     #[error("server `{server}` went away during the call; whether it took effect is not known")]
     OutcomeUnknown {
         /// The server asked.
         server: ServerName,
-        /// What is known about why it went away.
+        /// The cause, as far as it is known.
         reason: String,
     },
-    /// It had no answer yet when we were told to end.
+    /// Capstan was stopped before the answer arrived.
     #[error("capstan was stopped before the answer came")]
     Stopped,
     /// The server took longer than its limit.
@@ -133,35 +133,35 @@ pub enum CallError {
     TimedOut {
         /// The server asked.
         server: ServerName,
-        /// How long was waited.
+        /// The time limit.
         limit: Duration,
-        /// Whether trying again could run a write twice.
+        /// True if trying again could run a write twice.
         may_have_run: bool,
     },
-    /// The server wants a login, or refuses the one that it got.
+    /// The server requires a login, or refuses the one that it got.
     #[error("server `{server}` refuses us: {reason}")]
     Unauthorized {
         /// The server asked.
         server: ServerName,
-        /// Its words.
+        /// The server's message.
         reason: String,
     },
-    /// The server takes no more calls for a while.
+    /// The server accepts no more calls for a while.
     #[error("server `{server}` takes no more calls for now")]
     RateLimited {
         /// The server asked.
         server: ServerName,
-        /// When it may take some again, where it says so.
+        /// When to try again, if the server says so.
         retry_after: Option<Duration>,
     },
-    /// The server answered with an HTTP status and nothing that MCP knows.
+    /// The server answered with an HTTP status and no MCP message.
     #[error("server `{server}` answered with HTTP status {status}: {reason}")]
     Status {
         /// The server asked.
         server: ServerName,
         /// The status.
         status: u16,
-        /// Its words, or ours for the status.
+        /// The server's message, or ours for the status.
         reason: String,
     },
     /// The server answered with a JSON-RPC error.
@@ -171,9 +171,9 @@ pub enum CallError {
         server: ServerName,
         /// Its JSON-RPC code.
         code: i64,
-        /// Its words.
+        /// The server's message.
         message: String,
-        /// The whole error as it wrote it, in JSON; `None` when it never wrote one.
+        /// The whole error object as the server wrote it, in JSON; `None` if there is none.
         whole: Option<String>,
     },
     /// The answer is larger than the limit.
@@ -181,17 +181,17 @@ pub enum CallError {
     AnswerTooLarge {
         /// The item asked for.
         item: String,
-        /// Its size, as far as it came.
+        /// The size so far.
         size: usize,
         /// The limit.
         limit: usize,
     },
-    /// What the server sent is not what the protocol says.
+    /// The server sent something that violates the protocol.
     #[error("server `{server}` sent something that is not MCP: {problem}")]
     Protocol {
         /// The server asked.
         server: ServerName,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: String,
     },
 }
@@ -208,22 +208,23 @@ pub enum ErrorCode {
     ServerError,
     /// The arguments are wrong.
     InvalidInput,
-    /// A login is missing or no longer good.
+    /// A login is missing or no longer valid.
     AuthFailure,
-    /// No such thing.
+    /// The item does not exist.
     NotFound,
     /// A rule or a person refused.
     PolicyBlocked,
-    /// The quota is spent.
+    /// The quota is used up.
     QuotaBlocked,
-    /// The server died with a write in flight.
+    /// The connection was lost with a write in flight, or the outcome is unknown for another
+    /// reason.
     OutcomeUnknown,
 }
 
 // === impl CallError ===
 
 impl CallError {
-    /// The class of this error. Exhaustive on purpose: a new error must choose its class.
+    /// Returns the class of this error. Exhaustive on purpose: a new error must choose its class.
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Unknown { .. } | Self::Hidden { .. } => ErrorCode::NotFound,
@@ -237,7 +238,8 @@ impl CallError {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Unrecordable { .. } => {
                 ErrorCode::Transient
             }
-            // To the caller it is the same: it ran, and what came of it is not told.
+            // For the caller these are the same: the call may have run, and its outcome is not
+            // known.
             Self::OutcomeUnknown { .. } | Self::Unrecorded { .. } | Self::Stopped => {
                 ErrorCode::OutcomeUnknown
             }
@@ -249,15 +251,15 @@ impl CallError {
         }
     }
 
-    /// Whether the same call may succeed later without running anything twice.
+    /// True if the same call may succeed later without running anything twice.
     pub fn retryable(&self) -> bool {
         match self {
             Self::TimedOut { may_have_run, .. } => !may_have_run,
-            // Unlike a quota, a rate frees itself.
+            // Unlike a quota, a rate recovers with time.
             Self::RateExceeded { .. } => true,
-            // Only this status says that the call was not even looked at.
+            // Only this status means that the server did not process the call.
             Self::Status { status, .. } => *status == 503,
-            // What a server says failed inside it may have happened in part.
+            // A call that failed inside the server may have run in part.
             Self::Server { .. } | Self::AnswerTooLarge { .. } | Self::Protocol { .. } => false,
             Self::Unknown { .. }
             | Self::Hidden { .. }
@@ -322,7 +324,7 @@ impl ErrorCode {
         }
     }
 
-    /// Whether an error of this class may go away by itself.
+    /// True if an error of this class may go away by itself.
     pub fn retryable(self) -> bool {
         match self {
             Self::Transient | Self::RateLimited | Self::ServerError => true,

@@ -1,4 +1,4 @@
-//! What is said of failures, and what a caller may conclude from it.
+//! Tests of error classes, messages and retries.
 
 use super::*;
 

@@ -1,9 +1,9 @@
-//! What the reader of an error can do about it.
+//! Hints for the reader of an error: what to do about it.
 
 use crate::CallError;
 
 impl CallError {
-    /// What the reader can do about it.
+    /// Returns a hint on what to do about the error.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { kind, nearest, .. } => match nearest.as_slice() {
@@ -63,9 +63,9 @@ impl CallError {
     }
 }
 
-/// What would let a call run that nobody said yes to.
+/// Describes how to allow a call that was not approved.
 fn how_to_allow(item: &str, rule: &str, open: Option<&str>) -> String {
-    // A rule that asks goes before one that allows.
+    // A rule that asks takes precedence over one that allows.
     let always = if let Some((server, _)) = rule.split_once(": a new tool") {
         let server = server.trim_start_matches("servers.");
         format!("to allow it without asking, approve it: `capstan pins {server} --approve`")

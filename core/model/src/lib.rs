@@ -1,9 +1,9 @@
-//! The nouns of the hub.
+//! The types that all parts of the hub share.
 //!
-//! Read in this order: [`name`] says what servers and tools are called, [`caller`] who asks,
-//! [`call`] what is asked, [`verdict`] what a rule can say about it, [`rate`] how calls are counted, [`server`] how a server is,
-//! [`error`] how a call can go wrong (`hint`: and what to do then), [`secret`] what must never be shown, and [`credentials`] what
-//! opens doors.
+//! Read in this order: [`name`] defines the names of servers and items, [`caller`] who makes a
+//! call, [`call`] what it asks for, [`verdict`] how rules decide on it, [`rate`] how calls are
+//! counted, [`server`] the state of a server, [`error`] how a call can fail (`hint`: and what to do
+//! then), [`secret`] values that must never be shown, and [`credentials`] the logins for servers.
 //!
 //! **Invariant:** nothing here does I/O, reads the clock, or is async.
 

@@ -7,13 +7,13 @@ use std::sync::Arc;
 /// Separates server from item in the name a client sees: `linear__list_issues`.
 pub const SEPARATOR: &str = "__";
 
-/// Other programs prefix every tool of a server with this; we accept it and use it where asked to.
+/// Prefix that other programs put before every tool; accepted, and used if so configured.
 pub const FOREIGN_PREFIX: &str = "mcp__";
 
 /// Longest slug, in bytes.
 const MAX_SLUG: usize = 32;
 
-/// The slug of a server: what rules, ids and commands call it.
+/// The slug of a server, by which rules, ids and commands name it.
 ///
 /// Invariant: 1 to 32 of `a-z`, `0-9`, `-` and single `_`, the latter at neither end, so that an
 /// [`ItemId`] can always be split back into its two halves.
@@ -36,18 +36,18 @@ pub struct ItemId {
     pub item: String,
 }
 
-/// How the items of a server are called towards clients and models.
+/// How the items of a server are named towards clients and models.
 ///
-/// It decides what they are offered as; rules speak of ids, and every id is understood whatever
-/// the server is set to.
+/// It decides only the names that are offered. Rules use ids, and every id is accepted whatever the
+/// naming of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Naming {
     /// `server__item`.
     #[default]
     Prefixed,
-    /// `mcp__server__item`, as some clients have it.
+    /// `mcp__server__item`, as some clients use.
     Mcp,
-    /// `item` for whoever comes first in the configuration, `server__item` for the others.
+    /// `item` for the server that comes first in the configuration, `server__item` for the others.
     Bare,
 }
 
@@ -149,7 +149,7 @@ impl fmt::Display for ItemId {
     }
 }
 
-/// What follows `server` and a separator in `text`.
+/// Returns the rest of `text` after `server` and a separator.
 fn after_server<'a>(text: &'a str, server: &str) -> Option<&'a str> {
     let split = |text: &'a str, separators: &[&str]| {
         let rest = text.strip_prefix(server)?;

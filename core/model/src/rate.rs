@@ -1,18 +1,18 @@
-//! What the calls of a rate are counted by.
+//! How the calls of a rate are grouped.
 
 use serde::Serialize;
 
-/// Which calls count together.
+/// The calls that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateBy {
-    /// Those of one caller.
+    /// Calls of one caller.
     Caller,
-    /// Those to one server.
+    /// Calls to one server.
     Server,
-    /// Those to one tool, resource or prompt.
+    /// Calls to one tool, resource or prompt.
     Tool,
-    /// All of them.
+    /// All calls.
     All,
 }
 

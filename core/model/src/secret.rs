@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is printed in place of a secret.
+/// Printed in place of a secret.
 pub const MASK: &str = "***";
 
 /// A value without `Display`, whose `Debug` prints [`MASK`].
@@ -15,7 +15,7 @@ impl<T> Secret<T> {
         Self(value)
     }
 
-    /// The value itself, for the one place that must use it.
+    /// Returns the value itself, for the one place that must use it.
     pub fn reveal(&self) -> &T {
         &self.0
     }
@@ -27,7 +27,7 @@ impl<T> fmt::Debug for Secret<T> {
     }
 }
 
-/// Words that make a name the name of a secret.
+/// Words that mark a name as that of a secret.
 const SECRET_WORDS: &[&str] = &[
     "apikeys",
     "auth",
@@ -49,7 +49,7 @@ const SECRET_WORDS: &[&str] = &[
     "tokens",
 ];
 
-/// The same, also as the end of words written together, as in `accesstoken`.
+/// Like [`SECRET_WORDS`], but also as the end of a compound word, as in `accesstoken`.
 const SECRET_ENDS: &[&str] = &[
     "apikey",
     "cookie",
@@ -64,7 +64,7 @@ const SECRET_ENDS: &[&str] = &[
     "token",
 ];
 
-/// How the tokens of well-known services begin.
+/// Prefixes of the tokens of well-known services.
 const TOKEN_STARTS: &[&str] = &[
     "AIza",
     "AKIA",
@@ -104,17 +104,17 @@ const TOKEN_STARTS: &[&str] = &[
     "ya29.",
 ];
 
-/// From this length on, a run of letters and digits is taken for a token.
+/// Minimum length of a run of letters and digits that counts as a token.
 const LONG: usize = 32;
 
-/// Shorter than this, not even a well-known beginning makes a token.
+/// Minimum length of a token with a well-known prefix.
 const SHORT: usize = 12;
 
-/// Names whose words are harmless each.
+/// Names of secrets whose single words are harmless.
 const SECRET_NAMES: &[&str] =
     &["database_url", "db_uri", "db_url", "connection_string", "webhook_url"];
 
-/// Words beside which `tokens` are the parts of a text, which are counted and are no secrets.
+/// Words beside which `tokens` means counted parts of a text, which are not secret.
 const COUNTING_WORDS: &[&str] = &[
     "audio",
     "budget",
@@ -145,13 +145,14 @@ const COUNTING_WORDS: &[&str] = &[
     "used",
 ];
 
-/// Whether a key, variable, header, flag or parameter of this name holds a secret.
+/// True if a key, variable, header, flag or parameter of this name holds a secret.
 ///
-/// Better one harmless value hidden than one secret shown: whatever looks like a secret is one.
+/// When in doubt, the name counts as secret: hiding a harmless value is better than showing a
+/// secret.
 pub fn is_secret_name(name: &str) -> bool {
     let mut words = words_of(name);
     let whole = words.join("_");
-    // What ends so holds the name of a variable, and not what is in it.
+    // A name that ends so holds the name of a variable, not its value.
     if whole == "progress_token" || whole.ends_with("_env_var") {
         return false;
     }
@@ -164,7 +165,7 @@ pub fn is_secret_name(name: &str) -> bool {
     words.iter().any(tells) || SECRET_NAMES.iter().any(|name| whole.ends_with(name))
 }
 
-/// Whether a word by itself looks like a token.
+/// True if a single word looks like a token.
 pub fn looks_like_token(text: &str) -> bool {
     let text = text.trim();
     let text = text.strip_prefix("Bearer ").unwrap_or(text);
@@ -177,22 +178,22 @@ pub fn looks_like_token(text: &str) -> bool {
     text.len() >= LONG && mixed && text.chars().all(plain)
 }
 
-/// Whether a word begins like the tokens of a well-known service.
+/// True if a word has the prefix of a well-known service's tokens.
 pub fn is_token_of_a_service(word: &str) -> bool {
     word.len() >= SHORT && TOKEN_STARTS.iter().any(|start| word.starts_with(start))
 }
 
-/// Whether the word before `tokens`, or the word after them when they come first, counts them.
+/// True if the word before `tokens`, or after it if it comes first, is a counting word.
 fn counts_tokens(words: &[String]) -> bool {
     let Some(at) = words.iter().position(|word| word == "tokens") else { return false };
     let beside = words.get(at.checked_sub(1).unwrap_or(at + 1));
     beside.is_some_and(|word| COUNTING_WORDS.contains(&word.as_str()))
 }
 
-/// The words of a name, in lower case and without numbers at their ends: `DBPass2` is `db`, `pass`.
+/// Splits a name into words, in lower case and without trailing digits: `DBPass2` is `db`, `pass`.
 ///
-/// They are split at anything that is no letter or digit, where a capital follows a small letter,
-/// and before the last of several capitals.
+/// It is split at anything that is not a letter or digit, where an upper-case letter follows a
+/// lower-case one, and before the last of several upper-case letters.
 fn words_of(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut previous = ' ';

@@ -1,8 +1,8 @@
-//! How a server is: its state, how far it is believed, and what its tools do.
+//! A server's state, how far it is trusted, and the effects of its tools.
 
 use serde::{Deserialize, Serialize};
 
-/// The state of a server, with what there is to say about it.
+/// The state of a server, with a reason if it is degraded or failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerState {
     /// Switched off in the configuration.
@@ -19,9 +19,9 @@ pub enum ServerState {
     Degraded(String),
     /// Waits for a person to log in.
     NeedsLogin,
-    /// Stopped because nobody used it; the next call starts it.
+    /// Stopped because it was not used; the next call starts it.
     Idle,
-    /// Not usable; the text says why, and the last lines of its stderr may follow.
+    /// Not usable. The text is the reason, and may end with the last lines of the server's stderr.
     Failed(String),
 }
 
@@ -49,31 +49,32 @@ pub enum StateName {
     Failed,
 }
 
-/// The one-character sign of a state.
+/// The one-character symbol of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Glyph {
     /// ● usable now.
     Full,
-    /// ◐ on the way, or waiting for somebody.
+    /// ◐ on the way, or waiting for a person.
     Half,
     /// ○ not usable.
     Empty,
 }
 
-/// How far a server is believed.
+/// How far a server is trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
     /// Its annotations count and its addresses are not checked.
     Trusted,
-    /// The default: what it says about itself is a hint.
+    /// The default: what it declares about itself is only a hint.
     #[default]
     Untrusted,
-    /// Only the tools listed under `expose`, and it may never ask the operator anything.
+    /// Only the tools listed under `expose` are offered, and it may never ask the operator
+    /// anything.
     Sandboxed,
 }
 
-/// What running a tool does to the world.
+/// The effect of running a tool on the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -103,7 +104,7 @@ impl ServerState {
         }
     }
 
-    /// Why the server is not well, where there is something to say.
+    /// Returns why the server is not fully usable, if there is a reason.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Degraded(reason) | Self::Failed(reason) => Some(reason),
@@ -132,7 +133,7 @@ impl StateName {
         }
     }
 
-    /// The sign shown before the server's name.
+    /// The symbol shown before the server's name.
     pub fn glyph(self) -> Glyph {
         match self {
             Self::Connected | Self::Idle | Self::Cached => Glyph::Full,
@@ -169,7 +170,7 @@ impl Effect {
         }
     }
 
-    /// Whether sending the call twice could change something twice.
+    /// True if sending the call twice could change something twice.
     pub fn may_write(self) -> bool {
         match self {
             Self::Read => false,

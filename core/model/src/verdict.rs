@@ -1,4 +1,4 @@
-//! What a rule can say about a call.
+//! The verdict of a rule on a call.
 
 use serde::Serialize;
 
@@ -21,17 +21,17 @@ pub struct Ruling {
     pub verdict: Verdict,
     /// The rule as the operator wrote it, for example `servers.linear.permissions.deny: delete_*`.
     pub rule: String,
-    /// Whether a rule speaks of the call, or only the default.
+    /// The origin of the verdict: an explicit rule or the default.
     pub by: By,
 }
 
-/// What a verdict comes from.
+/// The origin of a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
-    /// A rule that speaks of the call. What it asks, no remembered yes answers.
+    /// A rule that matches the call. Remembered approvals do not answer a rule that asks.
     Rule,
-    /// What is said where no rule speaks.
+    /// The default, because no rule matches.
     Default,
 }
 

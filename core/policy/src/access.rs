@@ -1,7 +1,7 @@
-//! Who of many callers may do what: roles, subjects, grants, and the older ordered rules.
+//! Access rules for callers: roles, subjects, grants, and the older ordered rules.
 //!
-//! It binds callers who come over the network, and only ever takes away: what it allows, the other
-//! engines still look at.
+//! They bind callers from the network, and can only restrict: the other engines still decide on a
+//! call that they allow.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,31 +11,31 @@ use rustc_hash::FxHashMap;
 
 pub use crate::grant::{AccessRule, AccessTo, Grant, Says, Strictness, Wanted};
 
-/// One table of access rules, as it is written.
+/// One table of access rules, as written.
 #[derive(Clone, Debug, Default)]
 pub struct AccessTable {
-    /// What is said where nothing else speaks.
+    /// The verdict if nothing else matches.
     pub default: Says,
-    /// What becomes of a tool of which nobody knows what it does.
+    /// The treatment of tools with an unknown effect.
     pub strictness: Strictness,
     /// Grants by role.
     pub roles: Vec<(String, Vec<Grant>)>,
-    /// What single callers have.
+    /// Roles and grants of single callers.
     pub subjects: Vec<(String, Subject)>,
-    /// The older form, of which the first rule that speaks decides.
+    /// Rules of the older form; the first one that matches decides.
     pub rules: Vec<AccessRule>,
 }
 
-/// What one caller has.
+/// Roles and grants of one caller.
 #[derive(Clone, Debug, Default)]
 pub struct Subject {
-    /// Its roles, beside those that it comes with.
+    /// Its roles, in addition to those that it authenticates with.
     pub roles: Vec<String>,
-    /// Grants of its own.
+    /// Its own grants.
     pub extra: Vec<Grant>,
 }
 
-/// A table ready to decide.
+/// A compiled table.
 #[derive(Clone, Debug)]
 pub struct Access {
     default: Says,
@@ -44,7 +44,7 @@ pub struct Access {
     roles: FxHashMap<String, Vec<usize>>,
     subjects: FxHashMap<String, Held>,
     rules: Vec<AccessRule>,
-    /// Of each server, the grants that can speak of it.
+    /// The grants that can match each server.
     near: HashMap<ServerName, Near>,
 }
 
@@ -61,12 +61,12 @@ struct Held {
     extra: Vec<usize>,
 }
 
-/// The grants that can speak of one server.
+/// The grants that can match one server.
 #[derive(Clone, Debug, Default)]
 struct Near {
     roles: FxHashMap<String, Vec<usize>>,
     extra: FxHashMap<String, Vec<usize>>,
-    /// The same for what is read, for what is written, and for what nobody knows.
+    /// The grants again, for reads, writes and unknown effects.
     by_need: [Sorted; 3],
 }
 
@@ -75,7 +75,7 @@ struct Near {
 struct Sorted {
     roles: FxHashMap<String, Sides>,
     extra: FxHashMap<String, Sides>,
-    /// Whether any of them denies. If not, the first that allows decides.
+    /// True if any of them denies. Otherwise the first that allows decides.
     denies: bool,
 }
 
@@ -85,16 +85,16 @@ struct Sides {
     allow: Vec<usize>,
 }
 
-/// What is said of a tool that strict rules keep from everybody.
+/// The rule that strict tables cite for tools with an unknown effect.
 const STRICT: &str = "access.strict: nobody knows what this tool does";
 
-/// Is told of every rule looked at, with what it says when it speaks.
+/// Receives every rule that is consulted, with its verdict if it matches.
 type Look<'a> = &'a mut dyn FnMut(&dyn fmt::Display, Option<Verdict>);
 
 // === impl Access ===
 
 impl Access {
-    /// Takes a table in. `servers` are all that there are, each with the operator's name for it.
+    /// Compiles a table. `servers` lists all servers, each with the operator's name for it.
     pub fn new<'a>(
         table: AccessTable,
         servers: impl IntoIterator<Item = (&'a ServerName, &'a str)>,
@@ -124,8 +124,9 @@ impl Access {
         access
     }
 
-    /// The refusal of a call, if it is refused: what [`Self::rule_on`] says, found without looking
-    /// at every grant.
+    /// The refusal of a call, if it is refused.
+    ///
+    /// It equals the ruling of [`Self::rule_on`], but is found without consulting every grant.
     pub fn refusal(&self, wanted: &Wanted<'_>) -> Option<Ruling> {
         let near = self.near.get(&wanted.id.server).filter(|_| self.rules.is_empty());
         let Some(near) = near else {
@@ -167,7 +168,7 @@ impl Access {
             .then(|| Says::Deny.ruling("access.default".to_owned()))
     }
 
-    /// What is said of a call.
+    /// The ruling on a call.
     pub fn rule_on(&self, wanted: &Wanted<'_>, look: Look<'_>) -> Ruling {
         let need = wanted.need();
         let said = match self.first_rule(wanted, look) {
@@ -188,7 +189,7 @@ impl Access {
         }
     }
 
-    /// The refusal of every item of a server, if the caller's rules leave none of them allowed.
+    /// The refusal of every item of a server, if the caller's rules allow none of them.
     ///
     /// A rule of the older form that allows anything to the caller counts as reaching every server.
     pub fn out_of_reach(&self, caller: &Caller, server: &ServerName) -> Option<Ruling> {
@@ -223,7 +224,7 @@ impl Access {
         (!is_reached).then(|| Says::Deny.ruling(place()))
     }
 
-    /// The first rule of the older form that speaks of a call. They speak of tools only.
+    /// The first rule of the older form that matches a call. These rules match tools only.
     fn first_rule(&self, wanted: &Wanted<'_>, look: Look<'_>) -> Option<(Says, String)> {
         if wanted.kind != Kind::Tool {
             return None;
@@ -236,7 +237,7 @@ impl Access {
         })
     }
 
-    /// What the grants say: a deny wins over every allow.
+    /// The ruling of the grants: a deny wins over every allow.
     fn by_grants(
         &self,
         wanted: &Wanted<'_>,
@@ -256,8 +257,10 @@ impl Access {
         denied.or(allowed)
     }
 
-    /// Shows a caller's grants for a server, until one is found that ends it: those of the roles
-    /// that it comes with, of the roles that it has here, and its own.
+    /// Visits a caller's grants for a server until `see` returns a value.
+    ///
+    /// These are the grants of the roles that it authenticates with, of its roles in this table,
+    /// and its own.
     fn each_grant<T>(
         &self,
         caller: &Caller,

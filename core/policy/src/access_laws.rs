@@ -1,4 +1,4 @@
-//! Laws that hold for every table of grants.
+//! Properties that hold for every table of grants.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -37,7 +37,7 @@ fn table_of(texts: &[Vec<String>], strictness: Strictness, default: Says) -> Acc
     }
 }
 
-/// What the page of the seed says, step by step, on all grants of the caller as one heap.
+/// Reference implementation: the steps of the specification, over all grants of the caller.
 fn by_the_book(
     texts: &[Vec<String>],
     strictness: Strictness,

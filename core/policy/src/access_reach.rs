@@ -1,4 +1,4 @@
-//! Tables of grants and the servers that they put out of reach.
+//! Tests which servers a table of grants puts out of reach.
 
 use Strictness::{Strict, Usual};
 
@@ -20,10 +20,10 @@ fn a_server_of_which_nothing_can_be_had_is_out_of_reach() {
     assert!(!reaches(closed(&[(&[], &[], "*", Says::Deny)]), "db"));
 }
 
-/// Holes 8: the default says what is allowed without a grant, and a deny of everything wins.
+/// Holes 8: the default decides without a grant, and a deny of everything wins.
 #[test]
 fn a_server_that_is_denied_as_a_whole_is_out_of_reach_whatever_the_default_says() {
-    // grants, and whether `db` is reached: default allow, default deny
+    // Grants, and whether `db` is reached with default allow and with default deny.
     let table: &[(&[&str], bool, bool)] = &[
         (&[], true, false),
         (&["deny * db"], false, false),

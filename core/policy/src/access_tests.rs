@@ -1,4 +1,4 @@
-//! Tables of grants and what they say.
+//! Tests of access decisions, as tables of grants.
 
 use Strictness::{Strict, Usual};
 use capstan_model::{Front, ItemId};
@@ -9,7 +9,7 @@ use crate::pattern::spellings;
 
 const SERVERS: [&str; 3] = ["grafana", "sentry", "db"];
 
-/// A grant in short: `read sentry`, `deny * db tools=drop_*,wipe resources=*`.
+/// Parses a grant in short form: `read sentry`, `deny * db tools=drop_*,wipe resources=*`.
 pub(super) fn grant(text: &str) -> Grant {
     let (says, text) = match text.strip_prefix("deny ") {
         Some(rest) => (Says::Deny, rest),
@@ -34,7 +34,7 @@ pub(super) fn grants(texts: &[&str]) -> Vec<Grant> {
     texts.iter().map(|text| grant(text)).collect()
 }
 
-/// One role, `dev`, with these grants.
+/// A table with one role, `dev`, and these grants.
 pub(super) fn of_dev(texts: &[&str]) -> AccessTable {
     AccessTable {
         default: Says::Deny,
@@ -159,7 +159,7 @@ fn c37_a_deny_wins_whatever_else_a_caller_has() {
 fn effect_and_access_and_strictness_give_what_the_table_says() {
     use Effect::{Read, Unknown, Write};
     use Verdict::{Allow, Deny};
-    // access, effect, lax, strict
+    // Columns: access, effect, usual, strict.
     let table = [
         ("read", Read, Allow, Allow),
         ("read", Write, Deny, Deny),
@@ -277,7 +277,7 @@ fn grants_match_whole_names_and_the_case_counts() {
     }
 }
 
-/// Subjects, roles, tools, and what is said.
+/// Columns: subjects, roles, tools, verdict.
 pub(super) type Line<'a> = (&'a [&'a str], &'a [&'a str], &'a str, Says);
 
 pub(super) fn legacy(lines: &[Line<'_>]) -> AccessTable {

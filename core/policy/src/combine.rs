@@ -1,4 +1,4 @@
-//! How the engines' rulings become one verdict.
+//! Combines the engines' rulings into one verdict.
 //!
 //! | # | engine | rules | effect on the verdict so far |
 //! |--:|---|---|---|
@@ -13,13 +13,15 @@
 
 use capstan_model::{By, Ruling};
 
-/// Which of two rulings with equal verdicts counts.
+/// Decides which of two rulings with equal verdicts counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
-    /// The ruling so far, unless it comes from the default: an explicit ask, which no remembered
-    /// approval answers, must not hide behind a default that asks too.
+    /// The ruling so far, unless it comes from the default.
+    ///
+    /// An explicit ask, which no remembered approval answers, must not be hidden by a default that
+    /// asks too.
     KeepsRule,
-    /// The further ruling. A yes to the question of a pin approves the tool as well.
+    /// The further ruling. A yes to a pin's question approves the tool as well.
     Replaces,
 }
 

@@ -1,5 +1,7 @@
-//! All engines together: exposure and trust, access, tool policy and authorization, permissions. The
-//! strictest wins.
+//! Decides on calls with all engines.
+//!
+//! The engines are exposure and trust, access, tool policy and authorization, and permissions. The
+//! strictest verdict wins.
 
 use std::collections::HashMap;
 
@@ -19,12 +21,12 @@ use crate::rules::{
     DefaultRule, Look, OrderedRule, Permissions, Question, Rule, RuleList, RuleTable, Votes,
 };
 
-/// Every rule of the configuration over calls, as it is written.
+/// Every rule of the configuration over calls, as written.
 #[derive(Clone, Debug, Default)]
 pub struct PolicySource {
     /// The settings of each server.
     pub servers: HashMap<ServerName, ServerPolicy>,
-    /// The access tables. Each of several has to agree.
+    /// The access tables. With several tables, each must allow a call.
     pub access: Vec<Access>,
     /// The `[tools.policy]` lists.
     pub tools: RuleList,
@@ -34,7 +36,7 @@ pub struct PolicySource {
     pub permissions: Permissions,
 }
 
-/// Every rule of the configuration over calls, compiled. It does not change any more.
+/// Every rule of the configuration over calls, compiled and immutable.
 #[derive(Debug, Default)]
 pub struct Policy {
     pub(crate) servers: HashMap<ServerName, ServerPolicy>,
@@ -42,48 +44,48 @@ pub struct Policy {
     pub(crate) rules: RuleTable,
 }
 
-/// What the configuration says of one server's tools.
+/// The policy settings of one server.
 #[derive(Clone, Debug, Default)]
 pub struct ServerPolicy {
     /// The name as the operator wrote it, where that differs from the slug.
     pub display: String,
-    /// How far the server is believed.
+    /// The trust in the server.
     pub trust: Trust,
-    /// Which tools are offered.
+    /// The tools that are offered.
     pub exposure: Exposure,
-    /// The operator's word on what tools do.
+    /// The operator's declarations of tools' effects.
     pub effects: EffectRules,
-    /// What the operator calls tools, by their own names.
+    /// New names of tools, by their own names.
     pub new_names: HashMap<String, String>,
 }
 
-/// A call as the policy sees it.
+/// A call, as input of a decision.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// Who asks.
+    /// The caller.
     pub caller: &'a Caller,
-    /// What is asked for.
+    /// The item.
     pub id: &'a ItemId,
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// With which arguments.
+    /// The arguments.
     pub arguments: Arguments<'a>,
-    /// What the item does.
+    /// The effect of the item.
     pub effect: Effect,
     /// The time by which rules expire.
     pub now: Timestamp,
-    /// What the front says of a call that no rule speaks of.
+    /// The front's default for a call that no rule matches.
     pub fallback: DefaultRule,
 }
 
-/// One rule on the way to a verdict, for those who ask why.
+/// One rule that was consulted for a verdict, for explanations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// The engine: `exposure`, `access`, `tool_policy`, `authorization` or `permissions`.
     pub engine: &'static str,
     /// The rule as the operator wrote it.
     pub rule: String,
-    /// What it says; `None` when it does not speak of this call.
+    /// The verdict of the rule; `None` if it does not match this call.
     pub verdict: Option<Verdict>,
 }
 
@@ -100,7 +102,7 @@ impl PolicySource {
 // === impl Policy ===
 
 impl Policy {
-    /// Decides on a call. [`crate::combine`] has the order of the engines.
+    /// Decides on a call. [`crate::combine`] documents the order of the engines.
     pub fn decide(&self, asked: &Asked<'_>) -> Ruling {
         let names = self.names(asked.id);
         let refused = self.exposure(asked, &names, &mut |_, _, _| {});
@@ -124,12 +126,12 @@ impl Policy {
         self.rules.rules()
     }
 
-    /// Whether access rules bind this caller, so that what is decided depends on who asks.
+    /// True if access rules bind this caller, so that decisions depend on the caller.
     pub fn binds(&self, caller: &Caller) -> bool {
         !self.tables_for(caller).is_empty()
     }
 
-    /// The refusal of whatever a server has, where access rules let this caller do nothing with it.
+    /// The refusal of all items of a server, if access rules allow this caller none of them.
     pub fn out_of_reach(&self, caller: &Caller, server: &ServerName) -> Option<Ruling> {
         self.tables_for(caller).iter().find_map(|access| access.out_of_reach(caller, server))
     }
@@ -142,13 +144,14 @@ impl Policy {
         }
     }
 
-    /// Whether what is decided on an item once holds for ever, whatever the arguments, as long as
-    /// access rules do not bind the caller.
+    /// True if a decision on an item never changes, for any arguments.
+    ///
+    /// This holds only for callers that are not bound by access rules.
     pub fn is_steady(&self) -> bool {
         self.rules.is_steady()
     }
 
-    /// Decides on a call and lists every rule that was looked at, in order.
+    /// Decides on a call and lists every rule that was consulted, in order.
     pub fn explain(&self, asked: &Asked<'_>) -> (Ruling, Vec<Step>) {
         let mut steps = Vec::new();
         let ruling = self.walk(asked, &mut |engine, rule, verdict| {
@@ -162,16 +165,16 @@ impl Policy {
         (strictest, steps)
     }
 
-    /// What an item of `server` does, judged by its definition.
+    /// The effect of an item, judged by its definition.
     pub fn effect_of(&self, id: &ItemId, kind: Kind, definition: &Json) -> Effect {
         match kind {
-            // Reading a resource and filling in a prompt change nothing by their nature.
+            // Reading a resource or filling in a prompt changes nothing by its nature.
             Kind::Resource | Kind::Prompt => Effect::Read,
             Kind::Tool => self.classify(id, definition).effect,
         }
     }
 
-    /// What a tool does, judged by its definition, and why.
+    /// The effect of a tool, judged by its definition, and the reason.
     pub fn classify(&self, id: &ItemId, definition: &Json) -> Classified {
         match self.servers.get(&id.server) {
             Some(server) => server.effects.classify(&id.item, definition, server.trust),
@@ -179,25 +182,25 @@ impl Policy {
         }
     }
 
-    /// How far a server is believed.
+    /// The trust in a server.
     pub fn trust_of(&self, server: &ServerName) -> Trust {
         self.servers.get(server).map(|server| server.trust).unwrap_or_default()
     }
 
-    /// What the rules say of a server's questions to the operator; `None` when they are silent.
+    /// The ruling on a server's questions to the operator; `None` if no rule matches.
     pub fn rule_on_elicitation(&self, server: &ServerName, now: Timestamp) -> Option<Ruling> {
         self.rules.rule_on_elicitation(server, self.display_of(server), now)
     }
 
-    /// The name that the operator gave a server.
+    /// The operator's name for a server.
     pub(crate) fn display_of<'a>(&'a self, server: &'a ServerName) -> &'a str {
         self.servers.get(server).map_or(server.as_str(), |policy| policy.display.as_str())
     }
 
-    /// Every name that a rule may call an item.
+    /// Every name of an item that a rule may use.
     pub(crate) fn names(&self, id: &ItemId) -> Vec<String> {
         let mut names = spellings(id, self.display_of(&id.server));
-        // A server that calls its tool by the id of another's is not taken for that one.
+        // A tool whose name is the id of another server's tool must not match that id.
         let is_other = |other: ItemId| other.server != id.server;
         let looks_whole = ["__", ":", "."].iter().any(|between| id.item.contains(between));
         if looks_whole && ItemId::resolve(&id.item, self.servers.keys()).is_some_and(is_other) {
@@ -206,7 +209,7 @@ impl Policy {
         names
     }
 
-    /// Looks at every rule.
+    /// Consults every rule.
     fn walk(&self, asked: &Asked<'_>, look: Look<'_>) -> Ruling {
         let names = self.names(asked.id);
         let refused = self.exposure(asked, &names, look);
@@ -216,7 +219,7 @@ impl Policy {
         self.rules.explain(&asked.question(&names), asked.fallback, look).strictest()
     }
 
-    /// Access: it either refuses or says nothing.
+    /// Access: returns a refusal or nothing.
     fn access(&self, asked: &Asked<'_>, names: &[String], look: Look<'_>) -> Option<Ruling> {
         let wanted = asked.wanted(names);
         self.tables_for(asked.caller).iter().find_map(|access| {
@@ -225,12 +228,12 @@ impl Policy {
         })
     }
 
-    /// Exposure and trust: they either refuse or say nothing.
+    /// Exposure and trust: return a refusal or nothing.
     fn exposure(&self, asked: &Asked<'_>, names: &[String], look: Look<'_>) -> Option<Ruling> {
         let server = self.servers.get(&asked.id.server)?;
         let offered = match (asked.kind, server.trust) {
             (Kind::Tool, trust) => server.exposure.of(names, trust),
-            // `expose` lists tools only, so nothing else of such a server is ever listed.
+            // `expose` lists tools only, so a sandboxed server offers nothing else.
             (Kind::Resource | Kind::Prompt, Trust::Sandboxed) => {
                 Offered::No("trust: sandboxed".to_owned())
             }

@@ -1,4 +1,4 @@
-//! What the engines say together.
+//! Tests of decisions by all engines together.
 
 use capstan_model::Front;
 use proptest::prelude::*;
@@ -237,7 +237,7 @@ fn a_rule_with_an_effect_speaks_of_nothing_else() {
     }
 }
 
-/// A rule as it is drawn: list, pattern, and whether it has expired.
+/// A generated rule: list, pattern, and an expired flag.
 fn any_rule() -> impl Strategy<Value = (usize, String, bool)> {
     let name = "(\\*|x|files__|mcp__files__|y)?[xyz]{1,2}(\\*|_\\*|\\?|)(:k=(1|2|\\*))?";
     (0..10_usize, name, any::<bool>())

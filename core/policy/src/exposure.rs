@@ -1,4 +1,4 @@
-//! Which of a server's tools are offered at all.
+//! Decides which of a server's tools are offered at all.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,49 +10,49 @@ use crate::pattern::BadPattern;
 /// The tools of one server that are offered.
 #[derive(Clone, Debug, Default)]
 pub struct Exposure {
-    /// Only these; `None` means all.
+    /// Offers only these; `None` means all.
     expose: Option<List>,
-    /// Never these, whatever `expose` says.
+    /// Hides these, even if `expose` lists them.
     hide: List,
-    /// Nor these, each by a key of its own.
+    /// Hides these as well; each has its own key in the configuration.
     hidden: HashSet<String>,
 }
 
-/// Whether a tool is offered, and by which line of the configuration.
+/// The answer of `Exposure::of`, with the line of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Offered {
-    /// No line speaks against it.
+    /// No line hides it.
     Yes,
     /// This line hides it.
     No(String),
 }
 
-/// Patterns, of which those that are a name are looked up: they may be hundreds.
+/// A list of patterns. Plain names are in a hash map, as there may be hundreds.
 #[derive(Clone, Debug, Default)]
 struct List {
     all: Vec<Glob>,
-    /// Where each name stands.
+    /// Position of each plain name.
     names: HashMap<String, usize>,
-    /// Where those stand that are more than a name.
+    /// Positions of the other patterns.
     others: Vec<usize>,
 }
 
 // === impl Exposure ===
 
 impl Exposure {
-    /// Reads the two lists of a server.
+    /// Parses the two lists of a server.
     pub fn new(expose: Option<&[String]>, hide: &[String]) -> Result<Self, BadPattern> {
         let expose = expose.map(List::new).transpose()?;
         Ok(Self { expose, hide: List::new(hide)?, hidden: HashSet::new() })
     }
 
-    /// The same without these tools, each of which has a key of its own that hides it.
+    /// Adds tools that are hidden by their own keys.
     #[must_use]
     pub fn without(self, hidden: impl IntoIterator<Item = String>) -> Self {
         Self { hidden: hidden.into_iter().collect(), ..self }
     }
 
-    /// Whether the tool with these spellings is offered by a server that is believed this far.
+    /// Checks if the tool with these spellings is offered, by a server with this trust.
     pub fn of(&self, names: &[String], trust: Trust) -> Offered {
         if let hidden @ Offered::No(_) = self.hides(names) {
             return hidden;
@@ -67,7 +67,7 @@ impl Exposure {
         }
     }
 
-    /// Whether a line hides the tool with these spellings.
+    /// Checks if a line hides the tool with these spellings.
     pub(crate) fn hides(&self, names: &[String]) -> Offered {
         match self.hide.find(names) {
             Some(hidden) => Offered::No(format!("hide: {}", hidden.as_str())),
@@ -78,7 +78,7 @@ impl Exposure {
         }
     }
 
-    /// Whether there is a list of what is offered.
+    /// True if there is an `expose` list.
     pub fn has_list(&self) -> bool {
         self.expose.is_some()
     }
@@ -102,7 +102,7 @@ impl List {
         Ok(list)
     }
 
-    /// The first pattern that means one of these names.
+    /// The first pattern that matches one of these names.
     fn find(&self, names: &[String]) -> Option<&Glob> {
         if self.all.is_empty() {
             return None;

@@ -1,13 +1,13 @@
 //! Globs over names, in which `*` matches anything, slashes included.
 //!
-//! Most are plain text, or text with `*` in it. Those are matched here; only what has other signs
-//! in it goes to the regular expressions of [`globset`], which cost a hundred times as much.
+//! Most are plain text, or text with `*`. Those are matched here; only globs with other special
+//! characters use the regular expressions of [`globset`], which cost a hundred times as much.
 
 use globset::{Glob as Written, GlobMatcher};
 
 use crate::pattern::BadPattern;
 
-/// Signs that make a glob more than text and `*`.
+/// Special characters other than `*`.
 const SIGNS: [char; 6] = ['?', '[', ']', '{', '}', '\\'];
 
 /// A glob.
@@ -19,20 +19,20 @@ pub struct Glob {
 
 #[derive(Clone, Debug)]
 enum How {
-    /// By being the same.
+    /// The name equals the text.
     Exact,
-    /// By what stands before the first `*`, between them, and behind the last.
+    /// The texts before, between and after the `*`.
     Stars(Vec<String>),
-    /// As a regular expression, where a name begins with this text.
+    /// A regular expression, and the literal prefix of all matching names.
     Other(String, GlobMatcher),
 }
 
 // === impl Glob ===
 
 impl Glob {
-    /// Reads a glob with `*`, `?`, `[a-z]` and `{a,b}`.
+    /// Parses a glob with `*`, `?`, `[a-z]` and `{a,b}`.
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
-        // Two in a row have a meaning of their own beside slashes.
+        // `**` has its own meaning next to slashes.
         if !text.contains(SIGNS) && !text.contains("**") {
             return Ok(Self::stars(text));
         }
@@ -40,7 +40,7 @@ impl Glob {
         match Written::new(&text) {
             Ok(glob) => {
                 let begin = text.split(['*', '?', '[', '{', '\\']).next().unwrap_or_default();
-                // Beside `**` a slash may stand for nothing.
+                // Next to `**`, a slash may match nothing.
                 let begin = begin.trim_end_matches('/').to_owned();
                 Ok(Self { how: How::Other(begin, glob.compile_matcher()), text })
             }
@@ -48,7 +48,7 @@ impl Glob {
         }
     }
 
-    /// Reads a glob in which no sign but `*` has a meaning.
+    /// Parses a glob in which only `*` is special.
     pub fn stars(text: &str) -> Self {
         let how = if text.contains('*') {
             How::Stars(text.split('*').map(str::to_owned).collect())
@@ -63,7 +63,7 @@ impl Glob {
         &self.text
     }
 
-    /// Whether a name is meant.
+    /// True if the glob matches a name.
     pub fn is_match(&self, name: &str) -> bool {
         match &self.how {
             How::Exact => self.text == name,
@@ -72,7 +72,7 @@ impl Glob {
         }
     }
 
-    /// The only name that is meant, if there is but one.
+    /// The only name that matches, if there is just one.
     pub(crate) fn exact(&self) -> Option<&str> {
         match &self.how {
             How::Exact => Some(&self.text),
@@ -80,7 +80,7 @@ impl Glob {
         }
     }
 
-    /// A text that is in every name that is meant; `None` when there is none to tell.
+    /// A text that every matching name contains; `None` if there is none.
     pub(crate) fn needle(&self) -> Option<&str> {
         let needle = match &self.how {
             How::Exact => self.text.as_str(),
@@ -91,8 +91,9 @@ impl Glob {
     }
 }
 
-/// Whether `name` begins with the first part, ends with the last, and has the others in between,
-/// one after the other.
+/// True if `name` consists of these parts in order, with any text in between.
+///
+/// It starts with the first part and ends with the last.
 fn between_stars(parts: &[String], name: &str) -> bool {
     let [first, between @ .., last] = parts else { return false };
     let Some(rest) = name.strip_prefix(first.as_str()) else { return false };

@@ -1,80 +1,80 @@
-//! What access rules are made of: grants, rules of the older form, and the question put to them.
+//! The parts of access rules: grants, rules of the older form, and the question put to them.
 
 use capstan_model::{By, Caller, Effect, ItemId, Kind, Ruling, Verdict};
 
 use crate::glob::Glob;
 
-/// What a role or a caller may do, or may not.
+/// Rights that a role or a caller is given or denied.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// With which servers.
+    /// The servers.
     pub servers: Vec<Glob>,
-    /// What it may do there.
+    /// The kind of access.
     pub access: AccessTo,
-    /// With which tools; `None` for all.
+    /// The tools; `None` for all.
     pub tools: Option<Vec<Glob>>,
-    /// With which resources; `None` for all, or for none where only tools are listed.
+    /// The resources; `None` for all, or for none if only tools are listed.
     pub resources: Option<Vec<Glob>>,
-    /// With which prompts; `None` for all, or for none where only tools are listed.
+    /// The prompts; `None` for all, or for none if only tools are listed.
     pub prompts: Option<Vec<Glob>>,
-    /// Whether it gives or takes away.
+    /// Allow or deny.
     pub says: Says,
 }
 
 /// A rule of the older form.
 #[derive(Clone, Debug)]
 pub struct AccessRule {
-    /// Whom it speaks of; empty or `*` for everybody.
+    /// The subjects; empty or `*` for all.
     pub subjects: Vec<String>,
-    /// Of which roles; empty or `*` for all.
+    /// The roles; empty or `*` for all.
     pub roles: Vec<String>,
-    /// Of which tools.
+    /// The tools.
     pub tools: Vec<Glob>,
-    /// What it says.
+    /// Allow or deny.
     pub says: Says,
 }
 
-/// What a grant is about. To write is not to read.
+/// The access that a grant covers. Write access does not include read access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessTo {
-    /// What changes nothing: tools that read, resources, prompts.
+    /// Items that change nothing: tools that read, resources, prompts.
     Read,
-    /// What changes something, or perhaps so.
+    /// Items that change something, or may do so.
     Write,
     /// Both.
     All,
 }
 
-/// What access rules can say.
+/// The verdict of an access rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Says {
-    /// Nothing against it.
+    /// Allows the call.
     #[default]
     Allow,
-    /// No.
+    /// Denies the call.
     Deny,
 }
 
-/// What becomes of a tool of which nobody knows what it does.
+/// The treatment of tools with an unknown effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strictness {
-    /// It counts as one that writes.
+    /// They count as tools that write.
     #[default]
     Usual,
-    /// It is out of reach for everybody.
+    /// They are denied to all callers.
     Strict,
 }
 
 /// A question to the access rules.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted<'a> {
-    /// Who asks.
+    /// The caller.
     pub caller: &'a Caller,
-    /// For what.
+    /// The item.
     pub id: &'a ItemId,
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// What it does.
+    /// The effect of the item.
     pub effect: Effect,
     /// Every spelling of the item.
     pub names: &'a [String],
@@ -86,7 +86,7 @@ impl Wanted<'_> {
     pub(crate) fn need(&self) -> Effect {
         match self.kind {
             Kind::Tool => self.effect,
-            // Reading a resource and filling in a prompt change nothing by their nature.
+            // Reading a resource or filling in a prompt changes nothing by its nature.
             Kind::Resource | Kind::Prompt => Effect::Read,
         }
     }
@@ -95,8 +95,10 @@ impl Wanted<'_> {
 // === impl Grant ===
 
 impl Grant {
-    /// Whether it is about what a call needs. Where nobody knows what that is, it counts as a
-    /// write; under strict rules no grant gives it and every one that denies takes it.
+    /// True if it covers the effect that a call has.
+    ///
+    /// An unknown effect counts as a write; under strict rules no grant allows it and every denying
+    /// grant denies it.
     pub(crate) fn covers(&self, need: Effect, strictness: Strictness) -> bool {
         match (self.access, need) {
             (_, Effect::Unknown) if strictness == Strictness::Strict => self.says == Says::Deny,
@@ -109,7 +111,7 @@ impl Grant {
         }
     }
 
-    /// Whether it speaks of the item.
+    /// True if it matches the item.
     pub(crate) fn means(&self, wanted: &Wanted<'_>) -> bool {
         let list = match wanted.kind {
             Kind::Tool => &self.tools,
@@ -120,12 +122,12 @@ impl Grant {
             (Some(globs), Kind::Resource) => globs.iter().any(|it| it.is_match(&wanted.id.item)),
             (Some(globs), Kind::Tool | Kind::Prompt) => globs.iter().any(|it| names(it, wanted)),
             (None, Kind::Tool) => true,
-            // One who lists tools has not thought of the rest.
+            // A grant that lists tools does not include other kinds.
             (None, Kind::Resource | Kind::Prompt) => self.tools.is_none(),
         }
     }
 
-    /// Whether it speaks of every tool, resource and prompt of its servers.
+    /// True if it matches every tool, resource and prompt of its servers.
     pub(crate) fn means_all(&self) -> bool {
         let is_bare = self.tools.is_none();
         has_star(self.tools.as_ref()).unwrap_or(true)
@@ -134,13 +136,14 @@ impl Grant {
     }
 }
 
-/// Whether a list has a glob that matches every name.
+/// True if a list has a glob that matches every name.
 fn has_star(list: Option<&Vec<Glob>>) -> Option<bool> {
     list.map(|globs| globs.iter().any(|glob| glob.as_str() == "*"))
 }
 
-/// Whether a glob means an item of a server that it need not name: by the bare name, or by a
-/// spelling that it begins with the server of.
+/// True if a glob matches an item, by the bare name or by a spelling with its server.
+///
+/// For a spelling with the server, the glob must begin with that prefix literally.
 fn names(glob: &Glob, wanted: &Wanted<'_>) -> bool {
     let item = wanted.id.item.as_str();
     let spelt = |name: &String| {
@@ -153,7 +156,7 @@ fn names(glob: &Glob, wanted: &Wanted<'_>) -> bool {
 // === impl AccessRule ===
 
 impl AccessRule {
-    /// Whether it speaks of this caller: of its subject and of one of its roles.
+    /// True if it matches this caller: its subject and one of its roles.
     pub(crate) fn binds(&self, caller: &Caller) -> bool {
         let any = |list: &[String]| list.is_empty() || list.iter().any(|name| name == "*");
         let subject = any(&self.subjects) || self.subjects.contains(&caller.subject);
@@ -164,7 +167,7 @@ impl AccessRule {
 // === impl Says ===
 
 impl Says {
-    /// The same as a verdict.
+    /// Converts it to a verdict.
     pub fn verdict(self) -> Verdict {
         match self {
             Self::Allow => Verdict::Allow,

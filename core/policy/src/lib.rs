@@ -1,11 +1,11 @@
-//! What is allowed, as pure functions.
+//! Policy decisions about calls, as pure functions.
 //!
 //! Read in this order: [`glob`] and [`pattern`] match tools, [`rules`] has the allow, ask and deny
 //! lists and their order, [`access`] the rights of callers, [`exposure`] the tools that a server
-//! offers at all, [`effect`] whether a tool reads or writes; [`decide`] asks them all, and
-//! [`combine`] makes one verdict of their rulings.
+//! offers at all, [`effect`] classifies tools as reading or writing; [`decide`] consults all of
+//! them, and [`combine`] merges their rulings into one verdict.
 //!
-//! **Invariant:** no I/O, no clock, no randomness: the same question gets the same answer.
+//! **Invariant:** no I/O, no clock, no randomness: equal questions get equal answers.
 
 pub mod glob;
 pub mod pattern;

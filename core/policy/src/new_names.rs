@@ -1,7 +1,7 @@
-//! Tools that the operator calls by another name.
+//! Tools that the operator has renamed.
 //!
-//! **Invariant:** a new name loosens nothing. Every rule goes on to mean a tool by the name that its
-//! server gives it; by the new name only those count that hide it, deny it or ask.
+//! **Invariant:** a new name loosens nothing. Every rule still matches a tool by its own name; by
+//! the new name, only rules that hide, deny or ask count.
 
 use capstan_model::{By, ItemId, Kind, Ruling, Verdict};
 
@@ -10,15 +10,15 @@ use crate::decide::{Asked, Policy};
 use crate::exposure::Offered;
 
 impl Policy {
-    /// The tool by the name that the operator gave it.
+    /// The tool's id with the operator's name for it.
     pub fn new_name(&self, id: &ItemId) -> Option<ItemId> {
         let name = self.servers.get(&id.server)?.new_names.get(&id.item)?;
         Some(ItemId { server: id.server.clone(), item: name.clone() })
     }
 
-    /// The tool by the name that its server gives it.
+    /// The tool's id with its server's name for it.
     ///
-    /// A name that a tool of the server has already, or that two are to have, is nobody's new one.
+    /// A new name that is also another tool's own name, or that two tools share, is ignored.
     pub fn own_name(&self, id: ItemId) -> ItemId {
         let names = self.servers.get(&id.server).map(|server| &server.new_names);
         let Some(names) = names.filter(|names| !names.contains_key(&id.item)) else { return id };
@@ -37,7 +37,7 @@ impl Policy {
         found.fold(own, |so_far, ruling| tighten(so_far, Some(ruling), Tie::KeepsRule))
     }
 
-    /// The rulings by the new name, without those of lists that name everything that is meant.
+    /// The rulings by the new name, without `access.default` and the `expose` list.
     fn by_new_name(&self, asked: &Asked<'_>) -> Vec<Ruling> {
         let names = self.names(asked.id);
         let server = self.servers.get(&asked.id.server);
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_new_name_restricts_and_never_loosens() {
-        // An allow for the new name, however it is written, allows nothing.
+        // An allow rule for the new name allows nothing, in any spelling.
         for allow in ["get_*", "s__get_things", "s:get_things", "mcp__s__get_*"] {
             assert_eq!(verdict([&[], &[], &[allow]], &[], None), Verdict::Ask, "{allow}");
         }

@@ -22,11 +22,11 @@ pub struct Pattern {
     what: What,
 }
 
-/// Why a text is no pattern.
+/// The reason why a text is not a valid pattern.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadPattern {
-    /// Nothing to match.
+    /// The text is empty.
     #[error("the pattern is empty")]
     Empty,
     /// The glob in it is malformed.
@@ -38,27 +38,29 @@ pub enum BadPattern {
     /// `Elicit(` without its end.
     #[error("`{0}` has no `)` at its end; write `Elicit(server)`")]
     Unclosed(String),
-    /// It says of the same tools that they read and that they write.
+    /// It declares the same tools as reading and as writing.
     #[error("`{0}` is in `effect.read` and in `effect.write`")]
     Both(String),
 }
 
-/// What a call's arguments are when a pattern looks at them.
+/// A call's arguments, as input of a match.
 #[derive(Clone, Copy, Debug)]
 pub enum Arguments<'a> {
-    /// These.
+    /// The arguments of a call.
     These(&'a Json),
-    /// Not known yet, as when tools are listed. A call counts as possible where some would do:
-    /// those that a rule allows or asks about, and not those that a rule denies.
+    /// Unknown arguments, as when tools are listed.
+    ///
+    /// A rule that allows or asks matches if some arguments would match; a rule that denies does
+    /// not.
     Unknown,
 }
 
-/// What the glob of a pattern is held against.
+/// The names that the glob of a pattern is matched against.
 #[derive(Clone, Copy, Debug)]
 pub enum PatternSubject<'a> {
     /// The names of tools, resources and prompts.
     Item(&'a Glob),
-    /// The names of servers that ask something.
+    /// The names of servers that ask the operator.
     Elicit(&'a Glob),
 }
 
@@ -68,14 +70,14 @@ enum What {
     Elicit(Glob),
 }
 
-/// What a pattern says of arguments.
+/// The argument matchers of a pattern.
 #[derive(Clone, Debug, Default)]
 struct Matchers {
     each: Vec<(String, Glob)>,
     others: Others,
 }
 
-/// Whether a call may have arguments that a pattern does not name.
+/// Decides if a call may have arguments that a pattern does not name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Others {
     #[default]
@@ -83,26 +85,26 @@ enum Others {
     None,
 }
 
-/// Says that there are no arguments but those before it.
+/// Excludes further arguments.
 const NO_OTHERS: &str = "!";
 
 // === impl Pattern ===
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        // What it means follows from how it is written.
+        // The text determines the meaning.
         self.text == other.text
     }
 }
 
 impl Pattern {
-    /// Reads a pattern as an operator wrote it.
+    /// Parses a pattern as an operator wrote it.
     pub fn parse(text: &str) -> Result<Self, BadPattern> {
         let trimmed = text.trim();
         if trimmed.is_empty() {
             return Err(BadPattern::Empty);
         }
-        // A slip here would make a rule that never speaks, and nobody would notice.
+        // Such a typo would make a rule that never matches, unnoticed.
         if trimmed.ends_with(':') || trimmed.contains(":=") {
             return Err(BadPattern::Matcher(trimmed.to_owned()));
         }
@@ -122,7 +124,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Whether it looks at arguments, and not only at names.
+    /// True if it has argument matchers.
     pub fn has_matchers(&self) -> bool {
         match &self.what {
             What::Item { matchers, .. } => !matchers.is_empty(),
@@ -130,7 +132,7 @@ impl Pattern {
         }
     }
 
-    /// What it says of names: of items, or of the servers whose questions it speaks of.
+    /// The glob over names of items, or over servers that ask the operator.
     pub fn subject(&self) -> PatternSubject<'_> {
         match &self.what {
             What::Item { name, .. } => PatternSubject::Item(name),
@@ -138,7 +140,7 @@ impl Pattern {
         }
     }
 
-    /// Whether an item of these names is meant, whatever its arguments.
+    /// True if it matches an item with these names, for any arguments.
     pub fn names_one_of(&self, names: &[String]) -> bool {
         match &self.what {
             What::Item { name, .. } => names.iter().any(|spelling| name.is_match(spelling)),
@@ -146,10 +148,10 @@ impl Pattern {
         }
     }
 
-    /// Whether a call of one of `names` with these arguments is meant by a rule that says `verdict`.
+    /// True if a rule with this verdict matches a call of one of `names` with these arguments.
     ///
-    /// `names` are the spellings of one and the same item. In doubt about the arguments a rule that
-    /// denies or asks means them and a rule that allows does not.
+    /// `names` are the spellings of one item. If the arguments are ambiguous, a rule that denies or
+    /// asks matches and a rule that allows does not.
     pub fn matches(&self, names: &[String], arguments: Arguments<'_>, verdict: Verdict) -> bool {
         match &self.what {
             What::Elicit(_) => false,
@@ -163,7 +165,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the questions of this server are meant.
+    /// True if it matches the questions of this server.
     pub fn matches_elicitation(&self, server: &str) -> bool {
         match &self.what {
             What::Elicit(glob) => glob.is_match(server),
@@ -201,7 +203,7 @@ impl Matchers {
         self.each.iter().all(fits)
             && match self.others {
                 Others::Any => true,
-                // What cannot be read may be anything.
+                // Unreadable arguments may contain anything.
                 Others::None => match self.leaves_out(arguments, "", verdict) {
                     Ok(left_out) => !left_out,
                     Err(_) => verdict != Verdict::Allow,
@@ -209,8 +211,9 @@ impl Matchers {
             }
     }
 
-    /// Whether there is something at or below `path` that no matcher names. A rule that allows
-    /// names only what cannot be read in another way.
+    /// True if there is a value at or below `path` that no matcher names.
+    ///
+    /// For a rule that allows, a value counts as named only if it is unambiguous.
     fn leaves_out(&self, arguments: &Json, path: &str, verdict: Verdict) -> Result<bool, BadJson> {
         if path.is_empty() && arguments.as_bytes() == b"null" {
             return Ok(false);
@@ -239,14 +242,15 @@ impl Matchers {
     }
 }
 
-/// Every name that a pattern may call `id`: its spellings under both names of its server, and the
-/// bare name of the item.
+/// Every name of `id` that a pattern may use.
+///
+/// These are its spellings under both names of its server, and the bare name of the item.
 pub fn spellings(id: &ItemId, display: &str) -> Vec<String> {
     let (server, item) = (id.server.as_str(), id.item.as_str());
     let both = if display == server { &[server][..] } else { &[server, display] };
     let mut names = Vec::with_capacity(4 * both.len() + 1);
     for server in both {
-        // Put together by hand: this is done for every call.
+        // Concatenated by hand, because this runs for every call.
         for (before, between) in
             [("", SEPARATOR), (FOREIGN_PREFIX, SEPARATOR), ("", ":"), ("", ".")]
         {
@@ -281,7 +285,7 @@ fn split_arguments(text: &str) -> (&str, Option<&str>) {
     (text, None)
 }
 
-/// Splits at commas, but not at those of a `{a,b}` alternative.
+/// Splits at commas, except those within a `{a,b}` alternative.
 fn split_outside_braces(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut depth, mut start) = (0_usize, 0);
@@ -307,14 +311,15 @@ fn argument_matches(arguments: &Json, key: &str, glob: &Glob, verdict: Verdict) 
         (Ok(found), Verdict::Allow) => {
             !found.is_empty() && found.iter().all(|text| glob.is_match(text))
         }
-        // What cannot be read here may be read by the server, and as anything.
+        // The server may read arguments that are unreadable here, in any way.
         (Err(_), Verdict::Deny | Verdict::Ask) => true,
         (Err(_), Verdict::Allow) => false,
     }
 }
 
-/// Whether a value is one that matchers take for nothing else: no list, no object, and no text that
-/// spells a number or another value.
+/// True if matchers cannot take a value for anything else.
+///
+/// It is no list, no object, and no string that contains JSON, such as a number.
 fn is_unambiguous(value: &Json) -> Result<bool, BadJson> {
     match value.as_bytes().first() {
         Some(b'"') => Ok(Json::parse(value.read::<String>()?).is_err()),
@@ -323,7 +328,7 @@ fn is_unambiguous(value: &Json) -> Result<bool, BadJson> {
     }
 }
 
-/// Everything that a server may find under `key`.
+/// Every value that a server may find under `key`.
 fn readings(arguments: &Json, key: &str) -> Result<Vec<String>, BadJson> {
     if arguments.as_bytes() == b"null" {
         return Ok(Vec::new());
@@ -331,13 +336,13 @@ fn readings(arguments: &Json, key: &str) -> Result<Vec<String>, BadJson> {
     let found = object::all_at_path(arguments, key)?;
     let text = |value: &Json| match value.as_bytes().first() {
         Some(b'"') => value.read(),
-        // Numbers, booleans and the rest are matched as they were written.
+        // Numbers, booleans and the rest are matched as written.
         Some(_) | None => Ok(value.as_str().to_owned()),
     };
     found.iter().map(text).collect()
 }
 
-/// A glob as a regular expression. Where there are many, [`Glob`] is quicker.
+/// Compiles a glob to a regular expression. For many globs, [`Glob`] is faster.
 pub(crate) fn glob(text: &str) -> Result<GlobMatcher, BadPattern> {
     match globset::Glob::new(text) {
         Ok(glob) => Ok(glob.compile_matcher()),

@@ -1,4 +1,4 @@
-//! What patterns mean, and what they do not.
+//! Tests of what patterns match.
 
 use super::*;
 
@@ -6,7 +6,9 @@ fn id(server: &str, item: &str) -> ItemId {
     ItemId { server: server.parse().unwrap(), item: item.to_owned() }
 }
 
-/// Whether a rule that allows means it; where all is readable and plain, so do the others.
+/// True if an allow rule matches; asserts that ask and deny rules agree.
+///
+/// They agree for all unambiguous arguments.
 fn fits(pattern: &str, arguments: &str) -> bool {
     let [allow, ask, deny] = [Verdict::Allow, Verdict::Ask, Verdict::Deny]
         .map(|verdict| fits_for(verdict, pattern, arguments));
@@ -62,7 +64,7 @@ fn an_argument_that_a_server_could_read_as_the_one_in_a_rule_is_in_doubt() {
         assert!(fits_for(Verdict::Ask, pattern, arguments), "{pattern} {arguments}");
         assert!(fits_for(Verdict::Deny, pattern, arguments), "{pattern} {arguments}");
     }
-    // No rule reads these.
+    // Keys that no matcher looks at: another case, another name, another path.
     for arguments in [
         r#"{"repo":"acme/x","title":"a","Title":"b"}"#,
         r#"{"repo":"acme/x","repos":"b","re-po":"c"}"#,
@@ -85,7 +87,7 @@ fn a_pattern_can_say_that_there_are_no_other_arguments() {
     }
     assert!(fits("create_issue:!", "{}") && fits("create_issue:!", "null"));
     assert!(!fits("create_issue:!", r#"{"a":1}"#));
-    // What can be read in two ways is denied, and not allowed.
+    // Ambiguous arguments match deny rules, but not allow rules.
     for (pattern, doubtful) in [
         ("create_issue:n=1,!", r#"{"n":"1"}"#),
         ("create_issue:n=[[]1[]],!", r#"{"n":[1]}"#),

@@ -1,4 +1,4 @@
-//! Which addresses a server may be reached at.
+//! Checks the addresses at which a server may be reached.
 //!
 //! The rule is default-deny: an address that is not globally routable is refused. It is checked
 //! where a connection is made, for literals and for each result of a name lookup alike.
@@ -11,7 +11,7 @@ use capstan_model::{ServerName, Trust};
 
 /// Blocks of IPv4 that are not globally routable, with their prefix lengths.
 ///
-/// From the IANA special-purpose registry, and 168.63.129.16: a public number that leads to the
+/// From the IANA special-purpose registry, and 168.63.129.16: a public address that leads to the
 /// host of a virtual machine.
 const V4: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),
@@ -45,7 +45,7 @@ const V6: &[([u16; 8], u32)] = &[
 /// The prefix of NAT64 translators, which is routable although it is outside of [`V6_UNICAST`].
 const NAT64: ([u16; 8], u32) = ([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96);
 
-/// The blocks that have no addresses but those of this machine, or of the link.
+/// The blocks that contain only addresses of this machine, or only of the link.
 const ONE_CLASS: [(AddressClass, Network); 3] = [
     (AddressClass::Loopback, Network { first: IpAddr::V4(Ipv4Addr::new(127, 0, 0, 0)), prefix: 8 }),
     (
@@ -58,7 +58,7 @@ const ONE_CLASS: [(AddressClass, Network); 3] = [
     ),
 ];
 
-/// How an address is routed.
+/// The routing class of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressClass {
     /// Globally routable.
@@ -67,7 +67,7 @@ pub enum AddressClass {
     Private,
     /// This machine, by a loopback or an unspecified address.
     Loopback,
-    /// The link, where clouds serve their metadata.
+    /// The link, where cloud providers serve their metadata.
     LinkLocal,
 }
 
@@ -78,13 +78,13 @@ pub struct Network {
     prefix: u8,
 }
 
-/// Why a text is not a [`Network`].
+/// The reason why a text is not a [`Network`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadNetwork {
     /// It is not an address with an optional prefix length.
     #[error("is not an address or a network such as 10.0.0.0/8")]
     Shape,
-    /// The address has bits behind the prefix, so that it is not clear what is meant.
+    /// The address has bits after the prefix, so that its meaning is ambiguous.
     #[error("has bits behind the prefix; the network is {0}")]
     HostBits(Network),
 }
@@ -92,21 +92,21 @@ pub enum BadNetwork {
 /// The addresses that one server may be reached at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressPolicy {
-    /// The server whose entry can allow more; `None` where no entry can.
+    /// The server whose entry can allow more; `None` if no entry can.
     pub server: Option<ServerName>,
-    /// How far the server is believed; addresses of a trusted one are not checked.
+    /// The trust in the server; addresses of a trusted one are not checked.
     pub trust: Trust,
     /// Networks that are allowed although they are not globally routable.
     pub networks: Vec<Network>,
 }
 
-/// Whether a URL may lead to this machine.
+/// Decides if a URL may lead to this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loopback {
-    /// It may not: it came from a server or a document, or names this machine in another way.
+    /// Refused: the URL comes from a server or a document, or spells this machine differently.
     #[default]
     Refused,
-    /// It may, and nowhere else: the configuration names this machine in so many words.
+    /// Allowed, and no other address: the configuration names this machine explicitly.
     Configured,
 }
 
@@ -119,18 +119,18 @@ pub struct AddressRefusal {
     pub address: IpAddr,
     /// Further addresses of the name that are refused.
     pub more: Vec<IpAddr>,
-    /// How it is routed.
+    /// The class of the address.
     pub class: AddressClass,
     /// The server whose entry can allow it.
     pub server: Option<ServerName>,
-    /// Whether some networks that are not public are allowed.
+    /// True if some non-public networks are allowed.
     pub is_partly_open: bool,
 }
 
 // === impl AddressClass ===
 
 impl AddressClass {
-    /// The class of an address. One that embeds an IPv4 address is judged by that as well.
+    /// Classifies an address. An embedded IPv4 address is classified as well.
     pub fn of(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V4(v4) => Self::of_v4(v4),
@@ -182,7 +182,7 @@ fn within_v6(address: Ipv6Addr, (block, prefix): &([u16; 8], u32)) -> bool {
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let low = |high: u16, low: u16| Ipv4Addr::from_bits((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
-        // Compatible, translated, NAT64, 6to4, ISATAP. Mapped ones are unmapped before.
+        // Compatible, translated, NAT64, 6to4, ISATAP. Mapped addresses are unmapped before.
         [0, 0, 0, 0, 0 | 0xffff, 0, a, b]
         | [0x64, 0xff9b, 0, 0, 0, 0, a, b]
         | [0x2002, a, b, ..]
@@ -194,25 +194,27 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 // === impl Network ===
 
 impl Network {
-    /// The block that has this address in it and no other.
+    /// The block that contains only this address.
     pub fn single(address: IpAddr) -> Self {
         let first = address.to_canonical();
         Self { first, prefix: width(first) }
     }
 
-    /// Whether an address lies in the block. IPv4-mapped addresses count as what they map.
+    /// True if an address is in the block. IPv4-mapped addresses count as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         width(self.first) == width(address) && masked(address, self.prefix) == self.first
     }
 
-    /// Whether another block lies in this one.
+    /// True if another block is in this one.
     pub fn covers(&self, other: &Self) -> bool {
         self.prefix <= other.prefix && self.contains(other.first)
     }
 
-    /// Whether the block allows an address of this class. This machine and the link are allowed
-    /// only by a block that has nothing else in it: a wide one does not mean them.
+    /// True if the block allows an address of this class.
+    ///
+    /// This machine and the link are allowed only by a block that contains nothing else: a wide
+    /// block does not include them.
     fn allows(&self, address: IpAddr, class: AddressClass) -> bool {
         self.contains(address)
             && match class {
@@ -221,8 +223,7 @@ impl Network {
             }
     }
 
-    /// Whether the block lies wholly in one of this machine or of the link, or is one address of
-    /// that class.
+    /// True if the block is part of a block of this class only, or is one address of this class.
     pub fn is_only(&self, class: AddressClass) -> bool {
         let is_single = self.prefix == width(self.first);
         is_single && AddressClass::of(self.first) == class
@@ -234,7 +235,7 @@ fn width(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// The address with the bits behind the prefix cleared.
+/// The address with the bits after the prefix cleared.
 fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     let prefix = u32::from(prefix);
     match address {
@@ -260,7 +261,7 @@ impl FromStr for Network {
         let address: IpAddr = address.parse().map_err(|_| BadNetwork::Shape)?;
         let prefix = match prefix {
             None => width(address),
-            // `parse` alone takes a sign as well.
+            // `parse` alone accepts a sign as well.
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
                 digits.parse().map_err(|_| BadNetwork::Shape)?
             }
@@ -290,16 +291,16 @@ impl fmt::Display for Network {
 // === impl AddressPolicy ===
 
 impl AddressPolicy {
-    /// Checks an address that is about to be connected to.
+    /// Checks an address before a connection is made.
     ///
     /// # Errors
-    /// The refusal, which names the line that would allow the address.
+    /// The refusal, which names the configuration line that would allow the address.
     pub fn check(&self, address: IpAddr, loopback: Loopback) -> Result<(), AddressRefusal> {
         let address = address.to_canonical();
         let class = AddressClass::of(address);
         let is_allowed = match (class, loopback) {
             (AddressClass::Public, Loopback::Refused) => true,
-            // An unspecified address leads here too, and is not in so many words.
+            // An unspecified address leads to this machine too, but does not name it explicitly.
             (_, Loopback::Configured) => address.is_loopback(),
             (_, Loopback::Refused) => false,
         };
@@ -316,8 +317,9 @@ impl AddressPolicy {
 // === impl Loopback ===
 
 impl Loopback {
-    /// Whether a configured URL names this machine in one of the three spellings that count. The
-    /// text is compared as it is written: a normalised URL would hide other spellings.
+    /// Checks if a configured URL names this machine in one of the three accepted spellings.
+    ///
+    /// The text is compared as written: a normalised URL would hide other spellings.
     pub fn of_configured(url: &str) -> Self {
         match written_host(url) {
             Some("127.0.0.1" | "[::1]" | "localhost") => Self::Configured,
@@ -326,7 +328,7 @@ impl Loopback {
     }
 }
 
-/// The host of a URL as it is written there.
+/// The host of a URL, as written.
 fn written_host(url: &str) -> Option<&str> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;

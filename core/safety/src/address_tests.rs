@@ -1,4 +1,4 @@
-//! Which addresses are refused, and what allows them (Holes 1).
+//! Tests which addresses are refused, and which settings allow them (Holes 1).
 
 use super::*;
 
@@ -15,7 +15,7 @@ const REFUSED: &str = "0.0.0.0 0.0.0.1 0.255.255.255 10.0.0.0 10.1.2.3 10.255.25
     2a00::5efe:a00:1 2a00::200:5efe:a9fe:a9fe 3fff::1 4000::1 5f00::1 fc00::1 fd00::1 \
     fd00:ec2::254 fd20:ce::254 fe80::1 fe80::a9fe:a9fe fec0::1 ff02::1";
 
-/// Addresses that are.
+/// Globally routable addresses.
 const OPEN: &str = "1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 128.0.0.1 168.63.129.15 \
     168.63.129.17 169.253.255.255 169.255.0.1 172.15.255.255 172.32.0.1 192.0.1.1 \
     192.169.0.1 198.17.255.255 198.20.0.1 223.255.255.255 2000::1 2606:4700::1111 \
@@ -68,7 +68,7 @@ fn a_listed_network_allows_what_lies_in_it_and_nothing_else() {
         (&["10.0.0.0/31"], "10.0.0.2", false),
         (&["fd00::/8"], "10.0.0.1", false),
         (&["fd00::/16"], "fd01::1", false),
-        // The wide ones do not mean this machine or the link.
+        // Wide networks do not include this machine or the link.
         (&["0.0.0.0/0"], "169.254.169.254", false),
         (&["0.0.0.0/0"], "127.0.0.1", false),
         (&["0.0.0.0/0"], "0.0.0.0", false),

@@ -1,21 +1,20 @@
-//! Makes text that other programs wrote safe to read.
+//! Makes text of other programs safe to read.
 //!
-//! **Invariant:** what comes out has no control character but newline and tab, and no character
-//! that is there without being seen. So no server can move the cursor, recolour the screen, set
-//! the title, reorder what is read, or hide words from the person while a model reads them.
+//! **Invariant:** the output has no control character except newline and tab, and no invisible
+//! character. So no server can move the cursor, recolour the screen, set the title, reorder the
+//! text, or hide words from the person while a model reads them.
 //!
-//! Colour (`ESC [ … m`) is dropped, because honest programs use it and it carries no words.
-//! Everything else that does not belong is shown as `\u{1b}`, because text that vanishes would be
-//! hidden text again.
+//! Colour (`ESC [ … m`) is dropped, because honest programs use it and it carries no words. Every
+//! other such character is shown as `\u{1b}`, because dropped text would be hidden text again.
 
 use std::borrow::Cow;
 
 use unicode_width::UnicodeWidthChar;
 
-/// Most marks above and below one letter; more would climb over the neighbouring lines.
+/// Maximum number of marks on one letter; more would cover the neighbouring lines.
 const MAX_MARKS: usize = 8;
 
-/// Text for a terminal: without anything that a terminal obeys or a reader cannot see.
+/// Cleans text for a terminal: no control sequence or invisible character remains.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')) {
         return Cow::Borrowed(text);
@@ -45,17 +44,17 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Text for one line of a log: line breaks are written out too.
+/// Cleans text for one line of a log: line breaks are escaped too.
 pub fn visible(text: &str) -> String {
     escape(text, |c| c != '\n', |c, shown| shown.extend(c.escape_default()))
 }
 
-/// Text between backquotes: nothing in it can end the quotes or the line.
+/// Cleans text for use between backquotes: it cannot end the quotes or the line.
 pub fn quotable(text: &str) -> String {
     escape(text, |c| !matches!(c, '\n' | '\t' | '`'), |c, shown| shown.extend(c.escape_unicode()))
 }
 
-/// Writes out each character that is not seen or that `allows` refuses.
+/// Escapes each character that is invisible or that `allows` refuses.
 fn escape(
     text: &str,
     allows: impl Fn(char) -> bool,
@@ -74,16 +73,16 @@ fn escape(
     shown
 }
 
-/// Asks for the coloured form of the character before it.
+/// Selects the coloured form of the character before it.
 const EMOJI_STYLE: char = '\u{fe0f}';
 
 /// Joins the characters on both sides.
 const JOINER: char = '\u{200d}';
 
-/// Keeps the characters on both sides apart.
+/// Separates the characters on both sides.
 const NON_JOINER: char = '\u{200c}';
 
-/// What follows a colour sequence at the beginning of `text`.
+/// The text after a colour sequence at its beginning.
 fn after_colour(text: &str) -> Option<&str> {
     let parameters = text.strip_prefix("\u{1b}[")?;
     let after =
@@ -91,7 +90,7 @@ fn after_colour(text: &str) -> Option<&str> {
     after.strip_prefix('m')
 }
 
-/// Whether a reader sees `c`, standing where it stands.
+/// True if `c` is visible in this context.
 fn is_seen(before: Option<char>, c: char, next: Option<char>) -> bool {
     match c {
         '\n' | '\t' => true,
@@ -104,7 +103,7 @@ fn is_seen(before: Option<char>, c: char, next: Option<char>) -> bool {
     }
 }
 
-/// Whether a joiner beside `c` is good spelling: pictures, and scripts from Arabic to Sinhala.
+/// True if a joiner beside `c` is correct spelling: pictures, and scripts from Arabic to Sinhala.
 fn joins(c: char) -> bool {
     is_picture(c) || c == EMOJI_STYLE || matches!(c, '\u{620}'..='\u{dff}')
 }
@@ -119,18 +118,18 @@ fn is_keycap(c: char) -> bool {
     matches!(c, '0'..='9' | '#' | '*')
 }
 
-/// Whether a character takes no room and shows nothing, or changes the order in which text is read.
+/// True if a character is invisible, or changes the order in which text is read.
 pub fn is_invisible(c: char) -> bool {
     matches!(c,
-        // Soft hyphen, joiners and fillers that show nothing.
+        // Soft hyphen, joiners and invisible fillers.
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{3164}' | '\u{ffa0}' | '\u{feff}'
-        // Zero width, marks of direction, line and paragraph separators.
+        // Zero width, direction marks, line and paragraph separators.
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        // Variation selectors, notes between lines, musical controls.
+        // Variation selectors, interlinear annotations, musical controls.
         | '\u{fe00}'..='\u{fe0f}' | '\u{fff0}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
         | '\u{1bca0}'..='\u{1bca3}'
-        // Tags and the second set of variation selectors: a whole alphabet that is not seen.
+        // Tags and the second set of variation selectors: a complete invisible alphabet.
         | '\u{e0000}'..='\u{e0fff}'
     )
 }

@@ -1,9 +1,9 @@
-//! Which commands may be started at all.
+//! Checks which commands may be started.
 
-/// Whether the operator's list lets `command` run. `None` as the list allows any command.
+/// True if the operator's list allows `command` to run. `None` as the list allows any command.
 ///
-/// A bare name in the list allows that name looked up in `PATH`; it does not allow a path that
-/// ends in it, because whoever writes a path chooses the program.
+/// A bare name in the list allows that name looked up in `PATH`; it does not allow a path that ends
+/// in it, because the author of a path chooses the program.
 pub fn is_allowed(command: &str, allowed: Option<&[String]>) -> bool {
     allowed.is_none_or(|allowed| allowed.iter().any(|entry| entry == command))
 }

@@ -1,9 +1,9 @@
-//! Which environment variables a server's process may get.
+//! Decides which environment variables a server's process may get.
 //!
 //! **Invariant:** a variable is passed on because it is listed here or declared for that server,
-//! never because it happens to be set. A secret that nobody named stays where it is.
+//! never because it happens to be set. A secret that is not declared is not passed on.
 
-/// Variables that hand the start of a program, or of its interpreter, to whoever sets them.
+/// Variables that control the start of a program or of its interpreter.
 const HIJACKING: &[&str] = &[
     // Shells.
     "BASH_ENV",
@@ -80,7 +80,7 @@ const HIJACKING: &[&str] = &[
 const HIJACKING_PREFIXES: &[&str] =
     &["LD_", "DYLD_", "BASH_FUNC_", "MALLOC_", "GIT_CONFIG_", "NPM_CONFIG_NODE_OPTIONS"];
 
-/// What a process needs to run at all, and what by its name carries no secret.
+/// Variables that a process needs, and those whose names show that they carry no secret.
 const PASSING: &[&str] = &[
     "COLORTERM",
     "DISPLAY",
@@ -102,7 +102,7 @@ const PASSING: &[&str] = &[
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
     "XDG_STATE_HOME",
-    // Proxies, in the two cases programs look for.
+    // Proxies, in both cases that programs use.
     "ALL_PROXY",
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -113,7 +113,7 @@ const PASSING: &[&str] = &[
     "no_proxy",
 ];
 
-/// The same for Windows, where names have no case.
+/// Further variables for Windows, where names are case-insensitive.
 const PASSING_ON_WINDOWS: &[&str] = &[
     "ALLUSERSPROFILE",
     "APPDATA",
@@ -137,25 +137,25 @@ const PASSING_ON_WINDOWS: &[&str] = &[
     "WINDIR",
 ];
 
-/// Whether setting this variable could make the process run something else than its command.
+/// True if this variable could make the process run something else than its command.
 ///
-/// Case does not count, because it does not count everywhere.
+/// The comparison ignores case, because some systems do.
 pub fn hijacks(name: &str) -> bool {
     let upper = name.trim().to_ascii_uppercase();
     HIJACKING.contains(&upper.as_str())
         || HIJACKING_PREFIXES.iter().any(|prefix| upper.starts_with(prefix))
 }
 
-/// Whether a server gets this variable of ours without anybody asking for it.
+/// True if a server gets this variable without a declaration.
 pub fn passes_by_default(name: &str) -> bool {
     let windows = || PASSING_ON_WINDOWS.contains(&name.to_ascii_uppercase().as_str());
     PASSING.contains(&name) || name.starts_with("LC_") || windows()
 }
 
-/// Whether a server gets this variable of ours with this value without anybody asking for it.
+/// True if a server gets this variable with this value without a declaration.
 pub fn passes(name: &str, value: &str) -> bool {
-    // The address of a proxy may carry a password: `http://user:password@proxy`, also without a
-    // scheme. No address without one needs an `@`.
+    // A proxy URL may contain a password: `http://user:password@proxy`, also without a scheme. A
+    // URL without a password needs no `@`.
     let is_proxy = name.to_ascii_lowercase().ends_with("_proxy");
     passes_by_default(name) && !(is_proxy && value.contains('@'))
 }
@@ -236,12 +236,12 @@ mod tests {
             "PATH_TOKEN",
             "HOME_SECRET",
             "CAPSTAN_LOG",
-            // Holes 13: whoever decides which certificates are believed decides who is.
+            // Holes 13: these variables decide which certificates are trusted.
             "SSL_CERT_FILE",
             "SSL_CERT_DIR",
             "CURL_CA_BUNDLE",
             "NODE_EXTRA_CA_CERTS",
-            // Ours say nothing of the folder that the server works in.
+            // Our values do not describe the working directory of the server.
             "PWD",
             "OLDPWD",
             "",

@@ -1,46 +1,46 @@
-//! Finds words that are meant to take over a model, and masks them.
+//! Finds phrases that try to take over a model, and masks them.
 //!
-//! Looked at is what remains when everything that cannot be seen is taken out, so that nothing can
-//! be hidden between the letters.
+//! Invisible characters are removed first, so that nothing can be hidden between the letters.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use regex::{Regex, RegexBuilder};
 
-/// What stands in the place of what was masked.
+/// The replacement for a masked phrase.
 pub const MASKED: &str = "[sanitized]";
 
-/// Largest pattern, compiled, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// What gives an attempt away. Each takes the rest of its sentence along.
+/// Patterns of such phrases. A match is masked to the end of its sentence.
 const PATTERNS: [&str; 16] = [
-    // Undoing what the model was told.
+    // Overriding the model's instructions.
     r"\b(ignore|disregard|forget|override|bypass)\s+(\w+\s+){0,3}(instructions?|directives?|rules|prompts?|guidelines|everything|everyone|context)\b",
     r"\b(ignore|disregard|forget)\s+(everything|all|anything)\s+(\w+\s+){0,3}(above|before|previous(ly)?|prior|so\s+far)\b",
     r"\b(your|these\s+are\s+(the|your))?\s*new\s+(instructions?|directives?|orders)\s*(are|is)?\s*:",
     r"\byour\s+new\s+(instructions?|directives?|role|task)\b",
-    // Becoming somebody else.
+    // Changing the model's role.
     r"\byou\s+are\s+now\s+(a|an|the|in|no\s+longer|free|dan\b|going\s+to)\b",
     r"\b(act|behave)\s+as\s+if\s+you\b",
     r"\bpretend\s+(that\s+)?(you\s+are|to\s+be)\b",
     r"\b(developer|god|admin|unrestricted|jailbreak)\s+mode\b",
     r"\b(DAN\s+mode|do\s+anything\s+now|jailbroken)\b",
-    // Telling what is not to be told.
+    // Disclosing secrets or hiding actions from the user.
     r"\b(reveal|show|print|display|repeat|output|leak|tell\s+me)\s+(\w+\s+){0,3}(system\s+prompt|hidden\s+prompt|initial\s+instructions|your\s+(instructions|prompt|rules))\b",
     r"\b(do\s+not|don't|never|without)\s+(tell|telling|inform|informing|mention|mentioning|show|showing)\s+(\w+\s+){0,3}(user|human|person|anyone|operator)\b",
     r"\b(exfiltrate|send|post|upload|forward)\s+(\w+\s+){0,6}(secrets?|credentials?|passwords?|api[\s_-]?keys?|tokens?|private\s+keys?|ssh\s+keys?|\.env|id_rsa)\b",
-    // Posing as another part of the conversation.
+    // Imitating another part of the conversation.
     r"</?\s*(system|assistant|user|developer|tool_result|function_call|instructions|important)\s*>",
     r"<\|?\s*(im_start|im_end|system|endoftext)\s*\|?>",
-    // Running what cannot be read, and calling home.
+    // Running encoded text, and sending data out.
     r"\b(decode|eval|execute|run)\s+(\w+\s+){0,4}base64\b",
     r"!\[[^\]]*\]\(\s*https?://[^)]*\)",
 ];
 
-/// The text with whatever is meant to take over a model masked, each to the end of its sentence,
-/// and without what cannot be seen. The rest stays.
+/// Masks phrases that try to take over a model, and removes invisible characters.
+///
+/// Each phrase is masked to the end of its sentence. The rest stays.
 pub fn sanitized(text: &str) -> Cow<'_, str> {
     let visible = without_hidden(text);
     let mut spots: Vec<(usize, usize)> = patterns()
@@ -74,12 +74,12 @@ fn patterns() -> &'static [Regex] {
         let compile = |pattern: &&str| {
             RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN).build().ok()
         };
-        // A test sees to it that none is left out.
+        // A test checks that all of them compile.
         PATTERNS.iter().filter_map(compile).collect()
     })
 }
 
-/// Where the sentence ends that goes on at `from`.
+/// The end of the sentence that continues at `from`.
 fn end_of_sentence(text: &str, from: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     let ends = |(at, c): (usize, char)| match c {
@@ -93,8 +93,7 @@ fn end_of_sentence(text: &str, from: usize) -> usize {
     from + rest.char_indices().find_map(ends).unwrap_or(rest.len())
 }
 
-/// The text without control characters (but for line breaks and tabs) and without characters that
-/// take no place on a screen.
+/// Removes control characters (except line breaks and tabs) and invisible characters.
 fn without_hidden(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);

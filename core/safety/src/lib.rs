@@ -1,9 +1,8 @@
-//! Pure checks of what crosses the boundary of the process.
+//! Pure checks of data that crosses the boundary of the process.
 //!
 //! [`environment`] and [`command`] guard the start of programs, [`address`] guards connections.
-//! [`mask`] keeps secrets out of what is shown or logged, [`clean`] control and hidden characters,
-//! [`injection`] marks texts that try to
-//! instruct a model.
+//! [`mask`] removes secrets from shown or logged text, [`clean`] escapes or removes control and
+//! hidden characters, [`injection`] masks texts that try to instruct a model.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: equal inputs give equal results.
 

@@ -1,58 +1,58 @@
-//! Checks JSON text in one pass, as strictly as a parser, and says where its values stand.
+//! Checks JSON text in one pass, as strictly as a parser, and finds the positions of its values.
 //!
-//! It says no more than that all is well: whoever wants to know what is not asks a parser.
+//! It reports only success or failure. A parser has to be used to find the cause of a failure.
 
 use crate::number::{Number, Walked};
 use crate::plain;
 
-/// A place in a text that is checked from left to right.
+/// A position in a text that is checked from left to right.
 pub(crate) struct Check<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// The objects and lists that are open: a one, and behind it a bit for each, which is set for an
+/// The open objects and lists, as bits: a leading one, then a bit for each, which is set for an
 /// object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Open(u64);
 
-/// What comes next.
+/// The syntax that comes next.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// A value.
     Value,
-    /// What follows a value.
+    /// A comma, or the end of the enclosing object or list.
     After,
 }
 
 // === impl Check ===
 
 impl<'a> Check<'a> {
-    /// The first place in a text.
+    /// Starts at the beginning of a text.
     pub(crate) fn of(text: &'a str) -> Self {
         Self { text, at: 0 }
     }
 
-    /// Whether nothing is left.
+    /// True at the end of the text.
     pub(crate) fn is_at_end(&self) -> bool {
         self.at == self.text.len()
     }
 
-    /// Goes past white space.
+    /// Skips white space.
     pub(crate) fn space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
         }
     }
 
-    /// Goes past the next byte, whatever it is.
+    /// Consumes and returns the next byte.
     pub(crate) fn byte(&mut self) -> Option<u8> {
         let byte = self.peek()?;
         self.at += 1;
         Some(byte)
     }
 
-    /// Goes past a name and its colon; gives what stands between the quotes.
+    /// Consumes a name and its colon. Returns the text between the quotes.
     pub(crate) fn name(&mut self) -> Option<&'a str> {
         if self.byte()? != b'"' {
             return None;
@@ -68,8 +68,8 @@ impl<'a> Check<'a> {
         name
     }
 
-    /// Goes past a value that stands in an object or a list, and gives it. `None` also when it is
-    /// nested too deep to be followed here.
+    /// Consumes a value in an object or a list, and returns it. `None` also if it is nested too
+    /// deeply for [`Open`].
     pub(crate) fn value(&mut self) -> Option<&'a str> {
         let (start, mut open) = (self.at, Open::NONE);
         loop {
@@ -83,7 +83,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Goes past a value, or into an object or list.
+    /// Consumes a scalar, or enters an object or list.
     fn begin(&mut self, open: &mut Open) -> Option<Next> {
         match self.byte()? {
             b'{' => {
@@ -110,7 +110,7 @@ impl<'a> Check<'a> {
         Some(Next::After)
     }
 
-    /// Goes past the end of an object or list, or up to the next value in it.
+    /// Consumes the end of an object or list, or advances to the next value in it.
     fn after(&mut self, open: &mut Open) -> Option<Next> {
         self.space();
         match self.byte()? {
@@ -129,7 +129,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Goes to the end of a text whose quote has been read.
+    /// Advances past the closing quote of a string whose opening quote was consumed.
     fn string(&mut self) -> Option<()> {
         loop {
             self.at += plain::text(self.left());
@@ -159,7 +159,7 @@ impl<'a> Check<'a> {
                 self.at += length;
                 Some(())
             }
-            // The object or list around it does not end.
+            // The enclosing object or list has no end.
             Walked::Open(_) => None,
         }
     }
@@ -194,7 +194,7 @@ impl Open {
         self.0 & 1 == 1
     }
 
-    /// What ends the innermost one.
+    /// Returns the byte that closes the innermost object or list.
     fn end(self) -> u8 {
         if self.is_object() { b'}' } else { b']' }
     }

@@ -1,11 +1,11 @@
-//! Puts messages together around bodies that are already JSON.
+//! Composes messages around bodies that are already JSON.
 
 use serde::Serialize;
 
 use crate::Json;
 use crate::envelope::RequestId;
 
-/// A request with one of our own ids, as one line without its newline.
+/// Composes a request with one of our own ids, as one line without its newline.
 pub fn request(id: u64, method: &str, params: Option<&Json>) -> Vec<u8> {
     let mut line = Vec::with_capacity(64 + method.len() + params.map_or(0, Json::len));
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -14,7 +14,7 @@ pub fn request(id: u64, method: &str, params: Option<&Json>) -> Vec<u8> {
     close_with(line, method, params)
 }
 
-/// What stands before and behind the params of such a request.
+/// Returns the bytes before and after the params of such a request.
 pub fn around_params(id: u64, method: &str) -> (Vec<u8>, &'static [u8]) {
     let empty = request(id, method, None);
     let mut before = empty.strip_suffix(b"}").unwrap_or(&empty).to_vec();
@@ -22,14 +22,14 @@ pub fn around_params(id: u64, method: &str) -> (Vec<u8>, &'static [u8]) {
     (before, b"}")
 }
 
-/// A notification.
+/// Composes a notification.
 pub fn notification(method: &str, params: Option<&Json>) -> Vec<u8> {
     let mut line = Vec::with_capacity(48 + method.len() + params.map_or(0, Json::len));
     line.extend_from_slice(br#"{"jsonrpc":"2.0","method":"#);
     close_with(line, method, params)
 }
 
-/// The reply to a request of the other side.
+/// Composes the reply to a request.
 pub fn reply(id: &RequestId, result: &Json) -> Vec<u8> {
     let mut line = reply_head(id, result.len());
     line.extend_from_slice(br#","result":"#);
@@ -38,7 +38,7 @@ pub fn reply(id: &RequestId, result: &Json) -> Vec<u8> {
     line
 }
 
-/// An error as the reply to a request of the other side.
+/// Composes an error reply to a request.
 pub fn error_reply(id: &RequestId, code: i64, message: &str) -> Vec<u8> {
     let mut line = reply_head(id, message.len() + 48);
     line.extend_from_slice(br#","error":{"code":"#);
@@ -49,7 +49,7 @@ pub fn error_reply(id: &RequestId, code: i64, message: &str) -> Vec<u8> {
     line
 }
 
-/// An object of members that are already JSON, in the order given.
+/// Composes an object of members that are already JSON, in the given order.
 pub fn object(members: &[(&str, &Json)]) -> Json {
     let size = members.iter().map(|(key, value)| key.len() + value.len() + 4).sum::<usize>();
     let mut text = Vec::with_capacity(size + 2);
@@ -61,7 +61,7 @@ pub fn object(members: &[(&str, &Json)]) -> Json {
     Json::composed(text)
 }
 
-/// A list of values that are already JSON, in the order given.
+/// Composes a list of values that are already JSON, in the given order.
 pub fn array<'a>(items: impl IntoIterator<Item = &'a Json>) -> Json {
     let mut text = vec![b'['];
     for (index, item) in items.into_iter().enumerate() {
@@ -74,14 +74,14 @@ pub fn array<'a>(items: impl IntoIterator<Item = &'a Json>) -> Json {
     Json::composed(text)
 }
 
-/// A string.
+/// Composes a string.
 pub fn string(text: &str) -> Json {
     let mut json = Vec::with_capacity(text.len() + 2);
     push_string(&mut json, text);
     Json::composed(json)
 }
 
-/// A whole number.
+/// Composes an integer.
 pub fn number(number: u64) -> Json {
     Json::composed(number.to_string().into_bytes())
 }
@@ -106,7 +106,7 @@ fn close_with(mut line: Vec<u8>, method: &str, params: Option<&Json>) -> Vec<u8>
     line
 }
 
-/// Writes a member behind the start of an object, or behind the members before it.
+/// Appends a member to an open object, with a comma if it is not the first.
 pub(crate) fn push_member(text: &mut Vec<u8>, key: &str, value: &[u8]) {
     push_comma(text);
     push_string(text, key);
@@ -114,7 +114,7 @@ pub(crate) fn push_member(text: &mut Vec<u8>, key: &str, value: &[u8]) {
     text.extend_from_slice(value);
 }
 
-/// The same, for a name without anything to escape.
+/// Like [`push_member`], for a name that needs no escapes.
 pub(crate) fn push_plain_member(text: &mut Vec<u8>, key: &str, value: &[u8]) {
     push_comma(text);
     for part in [b"\"", key.as_bytes(), b"\":", value] {
@@ -128,9 +128,9 @@ fn push_comma(text: &mut Vec<u8>) {
     }
 }
 
-/// Writes a whole number.
+/// Writes an integer.
 fn push_number(line: &mut Vec<u8>, number: impl Serialize) {
-    // Cannot fail either; were it ever to, a zero keeps the message well-formed.
+    // Cannot fail; if it ever did, a zero keeps the message well-formed.
     if serde_json::to_writer(&mut *line, &number).is_err() {
         line.push(b'0');
     }
@@ -138,8 +138,8 @@ fn push_number(line: &mut Vec<u8>, number: impl Serialize) {
 
 /// Writes `text` as a JSON string.
 pub(crate) fn push_string(line: &mut Vec<u8>, text: &str) {
-    // Writing a string into memory cannot fail; were it ever to, an empty string keeps the
-    // message well-formed.
+    // Writing a string into memory cannot fail; if it ever did, an empty string keeps the message
+    // well-formed.
     if serde_json::to_writer(&mut *line, text).is_err() {
         line.extend_from_slice(b"\"\"");
     }

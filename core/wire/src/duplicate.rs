@@ -1,16 +1,16 @@
 //! Refuses JSON that two readers could read differently.
 //!
 //! Readers disagree about objects that name a member twice: one takes the first, another the last.
-//! Whoever can send `{"name":"harmless","name":"delete"}` past a policy that reads the first to a
-//! server that reads the last has no policy. They disagree as well about half a surrogate pair such
-//! as `"\ud800"`: one refuses the whole object, another keeps it, a third puts something in its
-//! place. So nothing of the kind is ever forwarded.
+//! A sender could bypass a policy that reads the first by sending
+//! `{"name":"harmless","name":"delete"}` to a server that reads the last. Readers also disagree
+//! about half a surrogate pair such as `"\ud800"`: one refuses the whole object, another keeps it,
+//! a third replaces it. So none of this is ever forwarded.
 //!
 //! Lenient readers also take `Name` or `name\0x` for `name` (see [`crate::fold`]). The members that
 //! decisions read are protected: no other member may collide with one of them.
 //!
-//! The text is scanned by hand because a parser would also judge the numbers, and a number too
-//! long for us may be just right for the server.
+//! The text is scanned by hand because a parser would also check the numbers, and a number that is
+//! too long for us may be valid for the server.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -19,10 +19,10 @@ use crate::Json;
 use crate::fold::collision;
 use crate::scan::{Quoted, past_space};
 
-/// Deepest nesting that is looked into; deeper text is refused.
+/// Deepest nesting that is checked; deeper text is refused.
 pub const MAX_DEPTH: usize = 128;
 
-/// How many names of an object are looked through one by one.
+/// Number of names that are searched linearly; further ones are hashed.
 const FEW: usize = 16;
 
 /// Longest part of a name that an error shows, in characters.
@@ -35,7 +35,7 @@ pub enum DuplicateKey {
     /// An object names a member twice.
     #[error("an object names the member `{0}` twice")]
     Twice(String),
-    /// A member is not a protected one, but a lenient reader could take it for that.
+    /// A lenient reader could take a member for a protected one.
     #[error("the member {name:?} could be read as `{protected}`; remove or rename it")]
     Collides {
         /// The member as it was sent.
@@ -46,17 +46,17 @@ pub enum DuplicateKey {
     /// A name or a text has an escape that stands for no character.
     #[error("a text in it has an escape that stands for no character")]
     NoCharacter,
-    /// Nested more deeply than anybody needs.
+    /// The text is nested too deeply.
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
     TooDeep,
 }
 
-/// Checks every object and every text in `json`, at any depth.
+/// Checks every object and every string in `json`, at any depth.
 ///
-/// In the outermost object no member may collide with one of the `protected` ones.
+/// In the outermost object, no member may collide with one of the `protected` ones.
 ///
 /// # Errors
-/// When two readers could read `json` differently.
+/// Fails if two readers could read `json` differently.
 pub fn refuse_duplicates(
     json: &Json,
     protected: &'static [&'static str],
@@ -85,18 +85,18 @@ pub fn refuse_duplicates(
     Ok(())
 }
 
-/// The names that the objects around some place of the text have so far.
+/// The names so far in the objects that enclose the current position.
 struct Names<'a> {
     /// Members of the outermost object that no other member may collide with.
     protected: &'static [&'static str],
-    /// How many objects and lists are around that place.
+    /// The number of objects and lists that enclose the current position.
     depth: usize,
-    /// Few are looked through faster than they are hashed. Each has the depth of its object; those
-    /// of the innermost are the last.
+    /// The first names, which are searched faster than hashed. Each has the depth of its object;
+    /// those of the innermost object come last.
     few: [(usize, Name<'a>); FEW],
-    /// How many of the few there are.
+    /// The number of used entries in `few`.
     count: usize,
-    /// The rest of each object that has more, the innermost last.
+    /// The further names of each object that has more, innermost last.
     many: Vec<(usize, HashSet<Name<'a>>)>,
 }
 
@@ -144,7 +144,7 @@ impl<'a> Names<'a> {
         Ok(())
     }
 
-    /// Those of the few that are names of the innermost object.
+    /// Returns the entries of `few` that belong to the innermost object.
     fn few_here(&self) -> impl Iterator<Item = &Name<'a>> {
         let few = self.few.iter().take(self.count).rev();
         few.take_while(|(depth, _)| *depth == self.depth).map(|(_, name)| name)

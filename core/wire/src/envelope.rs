@@ -1,4 +1,4 @@
-//! Takes one JSON-RPC message apart without looking into its body.
+//! Parses the envelope of one JSON-RPC message without looking into its body.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,35 +9,35 @@ use serde::Deserialize;
 use crate::Json;
 use crate::members::{Id, Members, Raw};
 
-/// One message.
+/// One JSON-RPC message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// The other side asks and waits for a reply.
+    /// A request, which expects a reply.
     Request {
-        /// To be repeated in the reply.
+        /// The id, to be repeated in the reply.
         id: RequestId,
-        /// What is asked.
+        /// The method.
         method: String,
-        /// With what.
+        /// The params.
         params: Option<Json>,
     },
-    /// The other side tells and expects nothing.
+    /// A notification, which expects no reply.
     Notification {
-        /// What is told.
+        /// The method.
         method: String,
-        /// The rest of it.
+        /// The params.
         params: Option<Json>,
     },
-    /// The other side replies to a request of ours.
+    /// A reply to a request of ours.
     Reply {
-        /// The id of that request; `None` when the other side could not read it.
+        /// The id of that request; `None` if the other side could not read it.
         id: Option<RequestId>,
-        /// What it replies.
+        /// The result or the error.
         reply: Reply,
     },
 }
 
-/// What a request was answered with.
+/// The result or the error of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
     /// The result, as it was written.
@@ -49,43 +49,44 @@ pub enum Reply {
 /// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RpcError {
-    /// The number that says what kind of error it is.
+    /// The error code.
     pub code: i64,
-    /// The other side's words.
+    /// The other side's message; empty if there is none.
     pub message: String,
-    /// Whatever else it said.
+    /// Additional data.
     pub data: Option<Json>,
     /// The whole error object, as it was written.
     pub whole: Json,
 }
 
-/// The largest id of a request, in bytes. It is kept while the request runs and repeated in answers,
-/// progress and logs.
+/// The largest id of a request, in bytes.
+///
+/// An id is kept while the request runs, and repeated in answers, progress and logs.
 pub const MAX_REQUEST_ID: usize = 4096;
 
 /// The id of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RequestId {
-    /// A whole number; the only kind that we give out.
+    /// An integer; our own ids are always integers.
     Number(i64),
-    /// A text.
+    /// A string.
     Text(String),
 }
 
-/// Why a line is no JSON-RPC message.
+/// Why a line is not a JSON-RPC message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvelopeError {
-    /// Not JSON, or members of the wrong type, or a member given twice.
+    /// It is not JSON, or a member has the wrong type or is given twice.
     #[error("not a JSON-RPC message")]
     Malformed(#[from] serde_json::Error),
-    /// Another protocol.
+    /// The version of JSON-RPC is missing or not 2.0.
     #[error("`jsonrpc` is not \"2.0\"")]
     Version,
-    /// An id longer than [`MAX_REQUEST_ID`].
+    /// The id is longer than [`MAX_REQUEST_ID`].
     #[error("the `id` of the request has more than {MAX_REQUEST_ID} bytes")]
     LongId,
-    /// Neither request, notification nor reply, or several at once.
+    /// The members make neither a request, a notification nor a reply, or several at once.
     #[error("the members {0} do not make a message")]
     Shape(&'static str),
 }
@@ -102,7 +103,7 @@ struct ErrorMembers<'a> {
 // === impl Message ===
 
 impl Message {
-    /// Takes one message apart. The bodies share the memory of `line`.
+    /// Parses one message. The bodies share the memory of `line`.
     pub fn parse(line: &Bytes) -> Result<Self, EnvelopeError> {
         let Members { jsonrpc, id, method, params, result, error } = Members::parse(line)?;
         if jsonrpc.as_deref() != Some("2.0") {

@@ -1,4 +1,4 @@
-//! Names of members as lenient readers compare them.
+//! Compares names of members as lenient readers do.
 //!
 //! Some servers find a member without regard to case, after Unicode normalization, or up to a NUL
 //! (C strings). Such a server takes `Name`, `ｎａｍｅ` or `name\0x` for `name`, so that a rule which
@@ -8,7 +8,7 @@ use std::str;
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-/// Whether two names differ, but a lenient reader could take one for the other.
+/// True if two names differ, but a lenient reader could take one for the other.
 pub fn collides(name: &str, other: &str) -> bool {
     if is_plain(name.as_bytes()) && is_plain(other.as_bytes()) {
         return name != other && name.eq_ignore_ascii_case(other);
@@ -16,10 +16,10 @@ pub fn collides(name: &str, other: &str) -> bool {
     name != other && fold(name).eq(fold(other))
 }
 
-/// The first of the `protected` names that `name` collides with. None of them is empty.
+/// Returns the first `protected` name that `name` collides with. Protected names are not empty.
 pub(crate) fn collision(name: &[u8], protected: &[&'static str]) -> Option<&'static str> {
     if is_plain(name) {
-        // Almost every name: the lengths differ, or it is the protected name itself.
+        // The usual case: the lengths differ, or it is the protected name itself.
         let is_other = |one: &&&str| {
             one.len() == name.len()
                 && one.as_bytes() != name
@@ -28,29 +28,29 @@ pub(crate) fn collision(name: &[u8], protected: &[&'static str]) -> Option<&'sta
         return protected.iter().find(is_other).copied();
     }
     let name = str::from_utf8(name).ok()?;
-    // Folded once, and no further than the longest name that it could be.
+    // Folded once, and no further than the longest protected name.
     let longest = protected.iter().map(|one| one.len()).max()?;
     let folded: String = fold(name).take(longest + 1).collect();
     protected.iter().find(|one| **one != name && fold(one).eq(folded.chars())).copied()
 }
 
-/// Whether the name is of visible ASCII characters, which case alone can fold.
+/// True if the name has only visible ASCII characters, which only case can fold.
 fn is_plain(name: &[u8]) -> bool {
     name.iter().all(u8::is_ascii_graphic)
 }
 
-/// The name up to a NUL, without invisible characters, in NFKC, without case.
+/// Folds a name: up to a NUL, without invisible characters, in NFKC, without case.
 fn fold(name: &str) -> impl Iterator<Item = char> {
     // Readers that compare in upper case take the dotless i for an i; those that compare in lower
     // case do so with the dotted capital.
     let plain_i = |c| if matches!(c, 'ı' | 'İ') { 'i' } else { c };
     let visible = name.chars().take_while(|c| *c != '\0').filter(|c| !is_invisible(*c));
     let normalized = ComposingNormalizerBorrowed::new_nfkc().normalize_iter(visible.map(plain_i));
-    // By way of upper case, which folds more: `ß` becomes `ss`.
+    // Upper case first, because it folds more: `ß` becomes `ss`.
     normalized.flat_map(char::to_uppercase).flat_map(char::to_lowercase)
 }
 
-/// Whether a character is white space, a control character or ignorable by default (Unicode
+/// True if a character is white space, a control character or ignorable by default (Unicode
 /// property `Default_Ignorable_Code_Point`).
 fn is_invisible(c: char) -> bool {
     c.is_whitespace()

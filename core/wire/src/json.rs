@@ -1,4 +1,4 @@
-//! A piece of JSON text that is known to be well-formed and is never rewritten.
+//! JSON text that is known to be well-formed and is never rewritten.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::members::Raw;
 
-/// Well-formed JSON text, cheap to clone and to cut pieces from.
+/// Well-formed JSON text that is cheap to clone and to slice.
 ///
 /// Invariant: the bytes are exactly one JSON value in UTF-8, without surrounding white space.
 #[derive(Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct BadJson(#[from] serde_json::Error);
 // === impl Json ===
 
 impl Json {
-    /// Checks that `text` is one JSON value and keeps its bytes.
+    /// Checks that `text` is exactly one JSON value and keeps its bytes.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, BadJson> {
         let bytes: Bytes = text.into();
         let raw: &RawValue = serde_json::from_slice(&bytes)?;
@@ -32,7 +32,7 @@ impl Json {
         Ok(Self(bytes.slice_ref(value)))
     }
 
-    /// Writes any serialisable value.
+    /// Serializes a value.
     pub fn from_value(value: &impl Serialize) -> Result<Self, BadJson> {
         Ok(Self(serde_json::to_vec(value)?.into()))
     }
@@ -42,25 +42,26 @@ impl Json {
         Self(Bytes::from_static(b"{}"))
     }
 
-    /// A piece of `whole` that the parser has already checked.
+    /// A slice of `whole` that the parser has already checked.
     pub(crate) fn piece(whole: &Bytes, value: Raw<'_>) -> Self {
         Self(whole.slice_ref(value.0.as_bytes()))
     }
 
-    /// A piece of this text that is a value by itself.
+    /// A slice of this text that is a complete value.
     pub(crate) fn slice(&self, value: &[u8]) -> Self {
         Self(self.0.slice_ref(value))
     }
 
-    /// Where in this text a piece of it stands.
+    /// Returns the range of a slice within this text.
     pub(crate) fn place_of(&self, piece: &[u8]) -> Option<Range<usize>> {
         let start = piece.as_ptr().addr().checked_sub(self.0.as_ptr().addr())?;
         let place = start..start + piece.len();
         (place.end <= self.0.len()).then_some(place)
     }
 
-    /// The same text with another value in the place of one that is not shorter. The text comes
-    /// back as it is when somebody else has it too.
+    /// Overwrites a value in place with one that is not longer, and fills the rest with spaces.
+    ///
+    /// If the text is shared, it comes back unchanged as the error.
     pub(crate) fn overwritten(self, place: Range<usize>, value: &Self) -> Result<Self, Self> {
         let mut text = self.0.try_into_mut().map_err(Self)?;
         if let Some(old) = text.get_mut(place)
@@ -72,7 +73,7 @@ impl Json {
         Ok(Self(text.freeze()))
     }
 
-    /// Text that the caller has just composed out of checked pieces.
+    /// Text that the caller has composed from checked parts.
     pub(crate) fn composed(text: Vec<u8>) -> Self {
         Self(text.into())
     }
@@ -82,14 +83,14 @@ impl Json {
         &self.0
     }
 
-    /// The text, shared.
+    /// The text as shared bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.0
     }
 
     /// The text.
     pub fn as_str(&self) -> &str {
-        // The invariant says UTF-8; should it ever be broken, an empty text harms nobody.
+        // The invariant guarantees UTF-8; if it were ever broken, an empty text does no harm.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 
@@ -103,13 +104,13 @@ impl Json {
         self.0.is_empty()
     }
 
-    /// Reads the text into a type of ours, which may leave fields out.
+    /// Deserializes the text. The type may ignore members.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, BadJson> {
         Ok(serde_json::from_slice(&self.0)?)
     }
 }
 
-/// Writes the text as it is; only serializers of JSON can.
+/// Writes the text as it is; works only with JSON serializers.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_slice(&self.0).map_err(serde::ser::Error::custom)?;
@@ -117,7 +118,7 @@ impl Serialize for Json {
     }
 }
 
-/// Keeps the text as it is; only deserializers of JSON can.
+/// Keeps the text as it is; works only with JSON deserializers.
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;

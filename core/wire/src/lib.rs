@@ -1,15 +1,14 @@
 //! Lossless JSON-RPC: bytes in, envelopes out.
 //!
 //! Only the envelope of a message is interpreted. Bodies stay the bytes that the other side sent,
-//! so that long numbers, the order of keys and fields nobody here knows reach the reader as they
-//! were written.
+//! so that long numbers, the order of keys and unknown fields are forwarded as they were written.
 //!
-//! Read in this order: [`json`] is a piece of JSON text that is known to be well-formed,
-//! [`envelope`] takes a message apart, [`compose`] puts one together, [`object`] looks into an
-//! object or replaces a member without touching the rest, [`walk`] follows a reply that is still coming,
-//! [`mod@line`] keeps a message on one line, [`duplicate`] refuses objects that two readers could read
-//! differently, [`fold`] tells which names lenient readers take for one, and [`protocol`] has the words
-//! of MCP.
+//! Read in this order: [`json`] is JSON text that is known to be well-formed, [`envelope`] parses a
+//! message, [`compose`] builds one, [`object`] reads an object or replaces a member without
+//! touching the rest, [`walk`] checks a reply while it is still arriving, [`mod@line`] keeps a
+//! message on one line, [`duplicate`] refuses objects that two readers could read differently,
+//! [`fold`] finds names that lenient readers treat as equal, and [`protocol`] has the constants of
+//! MCP.
 //!
 //! **Invariant:** pure. No I/O, no clock, no async.
 

@@ -1,13 +1,13 @@
-//! Puts JSON on one line, where a line is a message.
+//! Puts JSON on one line, for transports in which a line is a message.
 //!
-//! Between the values of JSON a line may end anywhere. Where messages are told apart by their lines,
-//! somebody who can choose where it does could put a message of his own on a line of its own, and
-//! nobody would have looked at it. So whatever is written as a line passes through here.
+//! JSON allows line breaks between values. If messages are separated by lines, a sender who can
+//! choose the line breaks could put a message of their own on a separate line, where it would
+//! bypass every check. So everything that is written as a line passes through here.
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr2;
 
-/// The same JSON on one line: where a line may end in JSON, a space is as good.
+/// Returns the JSON on one line. Line breaks in JSON are only white space, so they become spaces.
 pub fn one_line(json: Bytes) -> Bytes {
     if memchr2(b'\n', b'\r', &json).is_none() {
         return json;
@@ -17,7 +17,7 @@ pub fn one_line(json: Bytes) -> Bytes {
     json.freeze()
 }
 
-/// Puts JSON on one line where it stands.
+/// Puts JSON on one line in place.
 pub fn flatten(json: &mut [u8]) {
     let Some(first) = memchr2(b'\n', b'\r', json) else { return };
     for byte in json.iter_mut().skip(first) {

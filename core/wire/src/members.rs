@@ -1,4 +1,4 @@
-//! The members of a message's envelope, each as it was written.
+//! The members of a message's envelope, as they were written.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,10 @@ use serde_json::value::RawValue;
 
 use crate::check::Check;
 
-/// The envelope's members. Any of them given twice is refused, whatever its escapes: by the parser,
-/// to which whatever is not plain to see goes.
+/// The members of the envelope.
+///
+/// A member that is given twice is refused, even if one name is escaped: the fast path leaves such
+/// messages to the parser, which refuses them.
 #[derive(Debug, Default, PartialEq, Deserialize)]
 pub(crate) struct Members<'a> {
     pub(crate) jsonrpc: Option<Cow<'a, str>>,
@@ -39,13 +41,14 @@ pub(crate) enum Id {
 // === impl Members ===
 
 impl<'a> Members<'a> {
-    /// The members of one message.
+    /// Parses the members of one message.
     pub(crate) fn parse(line: &'a [u8]) -> serde_json::Result<Self> {
         Self::of(line).map_or_else(|| serde_json::from_slice(line), Ok)
     }
 
-    /// The members of a message that is written as almost all are. `None` for whatever is not
-    /// plain to see: a parser has to look at that, and says what is wrong with it.
+    /// Fast path for messages as nearly all are written.
+    ///
+    /// `None` for anything unusual, which the parser handles and reports.
     fn of(line: &'a [u8]) -> Option<Self> {
         let mut check = Check::of(std::str::from_utf8(line).ok()?);
         let mut members = Self::default();
@@ -77,7 +80,7 @@ impl<'a> Members<'a> {
             "result" => set(&mut self.result, Raw(value)),
             "error" if value != "null" => set(&mut self.error, Raw(value)),
             "params" | "error" => None,
-            // Its escapes may spell one of the others.
+            // With escapes, it may spell one of the names above.
             other => (!other.contains('\\')).then_some(()),
         }
     }
@@ -94,7 +97,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Raw<'a> {
 // === impl Id ===
 
 impl Id {
-    /// The id that a value is, when it is a number without a sign or a text without escapes.
+    /// Parses an id that is an unsigned number or a string without escapes.
     fn plain(value: &str) -> Option<Self> {
         match value.as_bytes() {
             [b'"', ..] => plain(value).map(|text| Self::Text(text.to_owned())),
@@ -104,25 +107,25 @@ impl Id {
     }
 }
 
-/// Tells an absent `id` from a null one.
+/// Distinguishes an absent `id` from a null one.
 fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Id>, D::Error> {
     Id::deserialize(deserializer).map(Some)
 }
 
-/// Tells an absent `result` from a null one: `"result":null` is a result.
+/// Distinguishes an absent `result` from a null one: `"result":null` is a result.
 fn present_raw<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Raw<'de>>, D::Error> {
     Raw::deserialize(deserializer).map(Some)
 }
 
-/// What a value says, when it is a text without escapes.
+/// Returns the content of a string without escapes.
 fn plain(value: &str) -> Option<&str> {
     let text = value.strip_prefix('"')?.strip_suffix('"')?;
     (!text.contains('\\')).then_some(text)
 }
 
-/// Gives a member its value, unless it has one.
+/// Sets a member; `None` if it is already set.
 fn set<T>(member: &mut Option<T>, value: T) -> Option<()> {
     member.replace(value).is_none().then_some(())
 }
@@ -133,7 +136,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks that what is plain to see is what a parser sees.
+    /// Checks that the fast path agrees with the parser.
     fn check(line: &[u8]) -> Result<(), TestCaseError> {
         if let Some(members) = Members::of(line) {
             let parsed: Members<'_> = serde_json::from_slice(line)
@@ -167,10 +170,10 @@ mod tests {
         }
     }
 
-    /// Names of members, some of them not as everybody writes them.
+    /// Names of members, some of them in unusual spellings.
     const NAMES: &str = r#"jsonrpc id method params result error x \u0069d é \""#;
 
-    /// Values, and what is none.
+    /// Valid and invalid values.
     const VALUES: &str = r#""2.0" 1 -1 0 -0 01 1.0 1e2 9223372036854775808 - 1. null true nul
         "m" "\u006d" "\ud800" "\x" "\u12g4" {} [] {"a":1,"a":[{}]} [1,] {,} {"a"} [1}
         {"code":-1,"message":"no"}"#;

@@ -1,6 +1,6 @@
-//! Numbers, which may go on in the next piece.
+//! Scans numbers, which may continue in the next piece.
 
-/// How far a number has come.
+/// The part of a number that was scanned last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Number {
     Minus,
@@ -13,19 +13,19 @@ pub(crate) enum Number {
     Exponent,
 }
 
-/// Where a walk over a number has come to.
+/// The result of scanning a piece for a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Walked {
-    /// To the end of the piece.
+    /// The number may continue in the next piece.
     Open(Number),
-    /// To the first byte that does not belong to it.
+    /// The number ends before the byte at this index.
     Ended(usize),
 }
 
 // === impl Number ===
 
 impl Number {
-    /// What a number that begins with this byte is so far; `None` when none does.
+    /// Returns the state after the first byte of a number; `None` if no number begins with it.
     pub(crate) fn of(first: u8) -> Option<Self> {
         match first {
             b'-' => Some(Self::Minus),
@@ -35,7 +35,7 @@ impl Number {
         }
     }
 
-    /// Goes on over these bytes; `None` when they make no number.
+    /// Continues over these bytes; `None` if they do not make a number.
     pub(crate) fn walk(mut self, bytes: &[u8]) -> Option<Walked> {
         for (at, byte) in bytes.iter().enumerate() {
             self = match (self, byte) {

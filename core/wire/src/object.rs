@@ -1,4 +1,4 @@
-//! Looks into an object, or replaces a member of it, without touching the rest.
+//! Reads the members of an object, or replaces one, without touching the rest.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,50 +9,52 @@ use crate::fold::collides;
 use crate::scan::{Items, Members, Quoted};
 use crate::{BadJson, Json, compose};
 
-/// Objects up to this size are copied rather than changed where they are.
+/// Objects up to this size are copied rather than changed in place.
 const SMALL: usize = 16 * 1024;
 
-/// In texts up to this size a word is looked for before the members are walked over; in longer ones
-/// the walk costs no more.
+/// In texts up to this size, a substring search runs before the members are scanned; in longer ones
+/// the scan costs no more.
 const SHORT: usize = 4 * 1024;
 
-/// The members of an object, in order, each value as it was written.
+/// Returns the members of an object, in order, each value as it was written.
 ///
 /// # Errors
-/// When `json` is not an object, or a name in it cannot be read.
+/// Fails if `json` is not an object, or if a name in it cannot be decoded.
 pub fn members(json: &Json) -> Result<Vec<(String, Json)>, BadJson> {
     let own = |(name, value): (Cow<'_, str>, &[u8])| (name.into_owned(), json.slice(value));
     named(json).map(|member| member.map(own)).collect()
 }
 
-/// The first member called `key`, as it was written; `None` also when `json` is no object.
+/// Returns the first member called `key`, as it was written; `None` also if `json` is not an
+/// object.
 pub fn get(json: &Json, key: &str) -> Option<Json> {
     let [found] = peek(json, [key]);
     found
 }
 
-/// The first members of these names, as they were written, in one pass; none when `json` is no
-/// object, or a name in it cannot be read.
+/// Returns the first member of each of these names, as it was written, in one pass.
+///
+/// All are `None` if `json` is not an object, or if a name in it cannot be decoded.
 pub fn peek<const N: usize>(json: &Json, keys: [&str; N]) -> [Option<Json>; N] {
     find(json, keys).map(|found| found.map(|value| json.slice(value)))
 }
 
-/// Where in its text the value of the first member of this name stands.
+/// Returns the range of the value of the first member of this name within the text.
 pub fn place(json: &Json, key: &str) -> Option<Range<usize>> {
     let [found] = find(json, [key]);
     json.place_of(found?)
 }
 
-/// The member called `key`, when it is a string.
+/// Returns the member called `key`, if it is a string.
 pub fn get_string(json: &Json, key: &str) -> Option<String> {
     let [found] = find(json, [key]);
     let value = found.filter(|value| value.starts_with(b"\""))?;
     Quoted::at(value, 0).decode().map(Cow::into_owned)
 }
 
-/// What stands at a dotted path such as `issue.repo`, when one reading is as good as another.
+/// Returns the value at a dotted path such as `issue.repo`, if any reading of the path will do.
 ///
-/// Whoever judges by it takes [`all_at_path`].
+/// Decisions must use [`all_at_path`] instead.
 pub fn at_path(json: &Json, path: &str) -> Option<Json> {
     members(json).ok()?.into_iter().find_map(|(name, value)| match below(path, &name) {
         _ if name == path => Some(value),
@@ -61,14 +63,14 @@ pub fn at_path(json: &Json, path: &str) -> Option<Json> {
     })
 }
 
-/// Everything that a dotted path such as `issue.repo` can mean, in the order it was written.
+/// Returns every value that a dotted path such as `issue.repo` can mean, in the order of the text.
 ///
-/// The dots may lead into an object or belong to the name of a member. Both are readings, because
-/// a sender who can choose which one is looked at can hide the other behind it.
+/// A dot may lead into an object or be part of a member's name. Both readings count, because
+/// otherwise a sender could choose which one is checked and hide the other.
 ///
 /// # Errors
-/// When `json`, or an object on the way, is not an object whose names can all be read, or when a
-/// lenient reader could take another name for one of the path (see [`collides`]).
+/// Fails if `json`, or an object on the path, is not an object whose names can all be decoded, or
+/// if a lenient reader could take another name for one in the path (see [`collides`]).
 pub fn all_at_path(json: &Json, path: &str) -> Result<Vec<Json>, BadJson> {
     let mut found = Vec::new();
     for (name, value) in members(json)? {
@@ -85,30 +87,30 @@ pub fn all_at_path(json: &Json, path: &str) -> Result<Vec<Json>, BadJson> {
     Ok(found)
 }
 
-/// The rest of a dotted path below the member `name`.
+/// Returns the rest of a dotted path below the member `name`.
 fn below<'a>(path: &'a str, name: &str) -> Option<&'a str> {
     path.strip_prefix(name)?.strip_prefix('.')
 }
 
-/// Everything that the first name of a dotted path can be: the path up to each dot, and all of it.
+/// Returns every possible first name of a dotted path: the path up to each dot, and all of it.
 fn starts_of(path: &str) -> impl Iterator<Item = &str> {
     let dots = path.match_indices('.').filter_map(|(at, _)| path.get(..at));
     dots.chain(std::iter::once(path))
 }
 
-/// The items of a list, each as it was written.
+/// Returns the items of a list, each as it was written.
 ///
 /// # Errors
-/// When `json` is not a list.
+/// Fails if `json` is not a list.
 pub fn items(json: &Json) -> Result<Vec<Json>, BadJson> {
     let items = Items::of(json.as_bytes()).ok_or_else(|| bad("not a list"))?;
     Ok(items.map(|item| json.slice(item)).collect())
 }
 
-/// `json` with the member `key` set to `value`: in its place where it stands, else at the end.
+/// Returns `json` with the member `key` set to `value`: replaced in place, else added at the end.
 ///
 /// # Errors
-/// When `json` is not an object, or a name in it cannot be read.
+/// Fails if `json` is not an object, or if a name in it cannot be decoded.
 pub fn with_member(json: &Json, key: &str, value: &Json) -> Result<Json, BadJson> {
     let mut text = Vec::with_capacity(json.len() + key.len() + value.len() + 8);
     text.push(b'{');
@@ -130,11 +132,13 @@ pub fn with_member(json: &Json, key: &str, value: &Json) -> Result<Json, BadJson
     Ok(Json::composed(text))
 }
 
-/// The same, for an object that nobody else needs: where it is large and the value fits into the
-/// place of the old one, it is put there, and spaces behind it.
+/// Like [`with_member`], but takes the object and changes it in place where possible.
+///
+/// That is the case if the object is large and not shared, and the value is not longer than the old
+/// one; the rest is filled with spaces.
 ///
 /// # Errors
-/// When `json` is not an object, or a name in it cannot be read.
+/// Fails if `json` is not an object, or if a name in it cannot be decoded.
 pub fn set_member(json: Json, key: &str, value: &Json) -> Result<Json, BadJson> {
     if json.len() <= SMALL {
         return with_member(&json, key, value);
@@ -154,10 +158,10 @@ pub fn set_member(json: Json, key: &str, value: &Json) -> Result<Json, BadJson> 
     }
 }
 
-/// `json` without the member `key`.
+/// Returns `json` without the member `key`.
 ///
 /// # Errors
-/// When `json` is not an object, or a name in it cannot be read.
+/// Fails if `json` is not an object, or if a name in it cannot be decoded.
 pub fn without_member(json: &Json, key: &str) -> Result<Json, BadJson> {
     let mut text = Vec::with_capacity(json.len());
     text.push(b'{');
@@ -171,7 +175,7 @@ pub fn without_member(json: &Json, key: &str) -> Result<Json, BadJson> {
     Ok(Json::composed(text))
 }
 
-/// What [`peek`] finds.
+/// Returns the values for [`peek`] as slices.
 fn find<'a, const N: usize>(json: &'a Json, keys: [&str; N]) -> [Option<&'a [u8]>; N] {
     if json.len() <= SHORT && !may_name(json, &keys) {
         return [None; N];
@@ -187,16 +191,18 @@ fn find<'a, const N: usize>(json: &'a Json, keys: [&str; N]) -> [Option<&'a [u8]
     found
 }
 
-/// Whether a member can have one of these names: it stands somewhere in the text, or may be escaped.
-/// Most of what is looked for is not there, and this tells so for next to nothing.
+/// True if a member may have one of these names: the text contains it, or may escape it.
+///
+/// Most names that are looked up are absent, and this check finds that out at almost no cost.
 fn may_name(json: &Json, keys: &[&str]) -> bool {
     let text = json.as_str();
-    // All that is left to escape these with is a number.
+    // Such a key can be escaped only with `\u`.
     let is_plain = |key: &str| !key.contains(|c: char| matches!(c, '"' | '\\' | '/') || c < ' ');
     keys.iter().any(|key| !is_plain(key) || text.contains(key)) || text.contains("\\u")
 }
 
-/// The members of an object, with names that are read; one error when it is none.
+/// Iterates over the members of an object with decoded names; gives one error if it is not an
+/// object.
 fn named<'a>(json: &'a Json) -> impl Iterator<Item = Result<(Cow<'a, str>, &'a [u8]), BadJson>> {
     let members = Members::of(json.as_bytes());
     let none = members.is_none().then(|| Err(bad("not an object")));
@@ -207,10 +213,10 @@ fn named<'a>(json: &'a Json) -> impl Iterator<Item = Result<(Cow<'a, str>, &'a [
     none.into_iter().chain(members.into_iter().flatten().map(read))
 }
 
-/// Writes a member whose name was read.
+/// Writes a member whose name was decoded.
 fn push_read(text: &mut Vec<u8>, name: Cow<'_, str>, value: &[u8]) {
     match name {
-        // It had no escapes, so it needs none.
+        // A borrowed name had no escapes, so it needs none.
         Cow::Borrowed(name) => compose::push_plain_member(text, name, value),
         Cow::Owned(name) => compose::push_member(text, &name, value),
     }

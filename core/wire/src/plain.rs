@@ -2,23 +2,23 @@
 
 use memchr::memchr2;
 
-/// How many bytes are looked at without a way out, which lets the machine do it at once.
+/// Number of bytes that are checked without an early exit, which lets the compiler vectorize the
+/// loop.
 const BLOCK: usize = 64;
 
-/// How many bytes stand before the first that is a quote, a backslash, a control character or part
-/// of a character of several bytes.
+/// Counts the bytes before the first quote, backslash, control character or non-ASCII byte.
 pub(crate) fn ascii(bytes: &[u8]) -> usize {
     let ends = |byte| byte == b'"' || byte == b'\\' || !(0x20..0x80).contains(&byte);
     count(bytes, ends, |word| quotes(word) | controls(word) | word & eight(0x80))
 }
 
-/// How many bytes stand before the first that is a quote, a backslash or a control character.
+/// Counts the bytes before the first quote, backslash or control character.
 pub(crate) fn text(bytes: &[u8]) -> usize {
     let ends = |byte| byte == b'"' || byte == b'\\' || byte < 0x20;
     count(bytes, ends, |word| quotes(word) | controls(word))
 }
 
-/// How many bytes stand before the first that is a quote or a backslash.
+/// Counts the bytes before the first quote or backslash.
 pub(crate) fn quoted(bytes: &[u8]) -> usize {
     let near = bytes.get(..BLOCK).unwrap_or(bytes);
     let plain = first(near, |byte| byte == b'"' || byte == b'\\', quotes);
@@ -30,7 +30,7 @@ pub(crate) fn quoted(bytes: &[u8]) -> usize {
 }
 
 fn count(bytes: &[u8], ends: impl Fn(u8) -> bool, marks: impl Fn(u64) -> u64) -> usize {
-    // Most texts end in the first block, so there it is looked where.
+    // Most texts end in the first block, so the exact end is searched there first.
     let near = bytes.get(..BLOCK).unwrap_or(bytes);
     let plain = first(near, &ends, &marks);
     if plain < BLOCK {
@@ -42,7 +42,7 @@ fn count(bytes: &[u8], ends: impl Fn(u8) -> bool, marks: impl Fn(u64) -> u64) ->
     plain + first(bytes.get(plain..).unwrap_or_default(), &ends, &marks)
 }
 
-/// How many bytes stand before the first end.
+/// Counts the bytes before the first end.
 fn first(bytes: &[u8], ends: impl Fn(u8) -> bool, marks: impl Fn(u64) -> u64) -> usize {
     let (words, rest) = bytes.as_chunks();
     for (index, word) in words.iter().enumerate() {
@@ -55,14 +55,15 @@ fn first(bytes: &[u8], ends: impl Fn(u8) -> bool, marks: impl Fn(u64) -> u64) ->
     words.as_flattened().len() + end
 }
 
-/// Marks the quotes and backslashes among eight bytes, by the highest bit of each. What is marked
-/// behind the first of them may be another byte; so it is with [`controls`].
+/// Marks the quotes and backslashes among eight bytes, by the highest bit of each.
+///
+/// Marks after the first one may be wrong. The same holds for [`controls`].
 fn quotes(word: u64) -> u64 {
     let zeros = |word: u64| word.wrapping_sub(eight(1)) & !word & eight(0x80);
     zeros(word ^ eight(b'"')) | zeros(word ^ eight(b'\\'))
 }
 
-/// Marks the control characters.
+/// Marks the control characters among eight bytes.
 fn controls(word: u64) -> u64 {
     word.wrapping_sub(eight(0x20)) & !word & eight(0x80)
 }
@@ -81,7 +82,7 @@ mod tests {
             let plain = vec![b'~'; length];
             assert_eq!([ascii(&plain), text(&plain), quoted(&plain)], [length; 3]);
             for byte in 0..=u8::MAX {
-                // What stands behind the first end does not matter.
+                // The bytes after the first end do not matter.
                 for behind in [b'"', b'#', 0x1f, 0x20, b'[', b']', 0x7f, 0x80, 0xff] {
                     let bytes = [&plain[..], &[byte, behind, b'"', b'\\']].concat();
                     let expected = |ends: fn(u8) -> bool| bytes.iter().position(|byte| ends(*byte));

@@ -1,6 +1,6 @@
-//! The words of MCP that the hub itself speaks.
+//! Constants of MCP that the hub itself uses.
 
-/// The newest revision with a handshake; what we offer to a legacy server.
+/// The newest revision with a handshake; offered to legacy servers.
 pub const LATEST_LEGACY: &str = "2025-11-25";
 
 /// The revision without a handshake: every request carries its own metadata.
@@ -9,22 +9,22 @@ pub const MODERN: &str = "2026-07-28";
 /// Every revision with a handshake, newest first.
 pub const LEGACY_REVISIONS: [&str; 4] = [LATEST_LEGACY, "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// `_meta` key of a modern request: the revision it is written in.
+/// `_meta` key of a modern request: the revision in which it is written.
 pub const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// `_meta` key of a modern request: what the client can do.
+/// `_meta` key of a modern request: the client's capabilities.
 pub const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// `_meta` key of a modern request: who the client is.
+/// `_meta` key of a modern request: the client's name and version.
 pub const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 
-/// `_meta` key of a modern result: who the server is.
+/// `_meta` key of a modern result: the server's name and version.
 pub const META_SERVER: &str = "io.modelcontextprotocol/serverInfo";
 
-/// `_meta` key of any request: where progress goes.
+/// `_meta` key of any request: the token for its progress notifications.
 pub const META_PROGRESS: &str = "progressToken";
 
-/// `_meta` key of a modern request: what the client wants to hear of, of what servers log.
+/// `_meta` key of a modern request: the lowest log level that the client wants to receive.
 pub const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// `_meta` key of a message on a subscription: the id of the request that asked for it.
@@ -36,8 +36,8 @@ pub const METHOD_NOT_FOUND: i64 = -32601;
 /// JSON-RPC: the parameters are wrong.
 pub const INVALID_PARAMS: i64 = -32602;
 
-/// MCP 2026-07-28: the revision is not spoken here; `data.supported` lists the others.
+/// MCP 2026-07-28: the revision is not supported; `data.supported` lists the supported ones.
 pub const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// JSON-RPC: the headers of a request do not fit its body.
+/// JSON-RPC: the headers of a request do not match its body.
 pub const HEADER_MISMATCH: i64 = -32020;

@@ -1,7 +1,7 @@
-//! Walks over JSON that is known to be well-formed, about as fast as its quotes are found.
+//! Scans JSON that is known to be well-formed, about as fast as its quotes can be found.
 //!
-//! A parser would check again what was checked when the text came in. Text that is not well-formed
-//! ends a walk early and does no other harm.
+//! A parser would repeat the checks that were made when the text arrived. Text that is not
+//! well-formed ends a scan early and does no other harm.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use memchr::memmem;
 
 use crate::plain;
 
-/// The members of an object in the order they were written: name and value.
+/// Iterates over the members of an object in the order of the text: name and value.
 pub(crate) struct Members<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-/// The items of a list in the order they were written.
+/// Iterates over the items of a list in the order of the text.
 pub(crate) struct Items<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-/// A text as it was written, with its quotes.
+/// A string as it was written, with its quotes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Quoted<'a> {
     written: &'a [u8],
@@ -31,7 +31,7 @@ pub(crate) struct Quoted<'a> {
 // === impl Members ===
 
 impl<'a> Members<'a> {
-    /// Nothing, when `text` is no object.
+    /// Starts at the first member; `None` if `text` is not an object.
     pub(crate) fn of(text: &'a [u8]) -> Option<Self> {
         text.starts_with(b"{").then_some(Self { text, at: 1 })
     }
@@ -58,7 +58,7 @@ impl<'a> Iterator for Members<'a> {
 // === impl Items ===
 
 impl<'a> Items<'a> {
-    /// Nothing, when `text` is no list.
+    /// Starts at the first item; `None` if `text` is not a list.
     pub(crate) fn of(text: &'a [u8]) -> Option<Self> {
         text.starts_with(b"[").then_some(Self { text, at: 1 })
     }
@@ -78,7 +78,7 @@ impl<'a> Iterator for Items<'a> {
 // === impl Quoted ===
 
 impl<'a> Quoted<'a> {
-    /// The text whose quote is at `start`.
+    /// Returns the string whose opening quote is at `start`.
     pub(crate) fn at(text: &'a [u8], start: usize) -> Self {
         let (mut end, mut has_escapes) = (start + 1, false);
         loop {
@@ -97,7 +97,7 @@ impl<'a> Quoted<'a> {
         self.written.len()
     }
 
-    /// The bytes of the text that it spells, escapes resolved; `None` when an escape stands for no
+    /// Returns the bytes of the string with escapes resolved; `None` if an escape stands for no
     /// character.
     pub(crate) fn spelled(self) -> Option<Cow<'a, [u8]>> {
         match self.plain() {
@@ -106,7 +106,7 @@ impl<'a> Quoted<'a> {
         }
     }
 
-    /// The text that it spells.
+    /// Returns the string with escapes resolved; `None` if an escape stands for no character.
     pub(crate) fn decode(self) -> Option<Cow<'a, str>> {
         match self.plain() {
             Some(plain) => std::str::from_utf8(plain).map(Cow::Borrowed).ok(),
@@ -114,13 +114,13 @@ impl<'a> Quoted<'a> {
         }
     }
 
-    /// Whether every escape stands for a character.
+    /// True if every escape stands for a character.
     pub(crate) fn is_sound(self) -> bool {
-        // Only halves of a pair stand for none.
+        // Only half a surrogate pair stands for no character.
         !self.has_escapes || memmem::find(self.written, b"\\u").is_none() || self.read().is_some()
     }
 
-    /// What stands between the quotes, when there are no escapes.
+    /// Returns the bytes between the quotes, if there are no escapes.
     fn plain(self) -> Option<&'a [u8]> {
         let inner = self.written.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         (!self.has_escapes).then_some(inner)
@@ -131,7 +131,7 @@ impl<'a> Quoted<'a> {
     }
 }
 
-/// The index of the next byte that is no white space.
+/// Returns the index of the next byte that is not white space.
 pub(crate) fn past_space(text: &[u8], from: usize) -> usize {
     let mut at = from;
     while text.get(at).is_some_and(u8::is_ascii_whitespace) {
@@ -140,7 +140,7 @@ pub(crate) fn past_space(text: &[u8], from: usize) -> usize {
     at.min(text.len())
 }
 
-/// The index after the value that begins at `start`.
+/// Returns the index after the value that begins at `start`.
 fn end_of_value(text: &[u8], start: usize) -> usize {
     match text.get(start) {
         Some(b'"') => start + Quoted::at(text, start).len(),
@@ -223,7 +223,7 @@ mod tests {
         }
     }
 
-    /// The same, by a parser.
+    /// The members of an object as a parser sees them, for comparison.
     mod indexed {
         use serde::Deserialize;
         use serde::de::{Deserializer, MapAccess, Visitor};

@@ -1,4 +1,4 @@
-//! What can be typed. The doc comments are the help.
+//! The grammar of the command line. The doc comments are the help texts.
 
 mod acl;
 mod approvals;
@@ -265,7 +265,7 @@ pub struct ToolsArgs {
     capstan call everything:echo '{\"message\":\"hi\"}'\n  \
     echo '{\"message\":\"hi\"}' | capstan call everything__echo -")]
 pub struct CallArgs {
-    // The places are given because completions take the arguments apart and join them anew.
+    // The indices are explicit because completions take the arguments apart and rebuild them.
     /// The tool, as `server__tool` or `server:tool`
     #[arg(index = 1)]
     pub tool: String,
@@ -335,7 +335,7 @@ pub struct ManArgs {
 // === impl Options ===
 
 impl Options {
-    /// Adds options that stand elsewhere on the command line.
+    /// Adds options from another part of the command line.
     pub(crate) fn add(&mut self, more: Self) {
         let Self { config, json, debug, demo, no_mcp, attach, no_attach, trust_project } = more;
         self.attach = self.attach.or(attach);
@@ -352,7 +352,7 @@ impl Options {
 // === impl EntryArgs ===
 
 impl EntryArgs {
-    /// Adds options that stand elsewhere on the command line; of two values the first counts.
+    /// Adds options from another part of the command line; of two values, the first wins.
     pub(crate) fn add(&mut self, more: Self) {
         self.scope = self.scope.or(more.scope);
         self.transport = self.transport.or(more.transport);

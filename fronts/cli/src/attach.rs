@@ -1,21 +1,21 @@
-//! Where a command runs: here, or in a running gateway.
+//! Chooses where a command runs: here, or in a running gateway.
 
 use capstan_app::AppError;
 
 use crate::args::{Cli, Command};
 
-/// Where an operation runs.
+/// The place where an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In this process.
     Here,
     /// In the gateway with this process id, or in the only one.
     Gateway(Option<u32>),
-    /// In a gateway that has the same configuration and its servers started already; else here.
+    /// In a gateway with the same configuration, whose servers are already started; else here.
     Anywhere,
 }
 
-/// Where the operations of a command run.
+/// The place where the operations of a command run.
 pub(crate) fn place(cli: &Cli) -> Result<Place, AppError> {
     let options = &cli.options;
     match (options.attach, &cli.command) {
@@ -32,7 +32,7 @@ pub(crate) fn place(cli: &Cli) -> Result<Place, AppError> {
              `prompts`, `prompt`, `add`, `remove` and `reload`",
         )),
         (None, Command::Reload) => Ok(Place::Gateway(None)),
-        // With `--ask` the person here decides; in a gateway another shell could answer too, and
+        // With `--ask`, the person here decides. In a gateway, another shell could answer too, and
         // the call would wait for that.
         (None, Command::Call(args)) if !options.no_attach && !options.debug && !args.ask.ask => {
             Ok(Place::Anywhere)

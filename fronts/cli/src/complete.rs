@@ -1,7 +1,7 @@
-//! Completions that know the names of servers, tools and prompts.
+//! Shell completions for the names of servers, tools and prompts.
 //!
-//! **Invariant:** a shell puts what is offered on the command line as it stands, so a name that a
-//! server chose is offered only if it means nothing to any shell.
+//! **Invariant:** a shell inserts a completion into the command line unchanged, so a name that a
+//! server chose is offered only if it has no special meaning in any shell.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use crate::args::Cli;
 
-/// The command with everything it can complete.
+/// The command with all completers.
 pub fn command(host: &Arc<dyn Host>) -> clap::Command {
     let mut command = Cli::command();
     for verb in ["get", "remove", "enable", "disable", "doctor"] {
@@ -46,12 +46,12 @@ fn servers(host: &dyn Host) -> Vec<String> {
     }
 }
 
-/// What a verb can be followed by.
+/// The names that can follow a verb.
 fn names(verb: &str, host: &dyn Host) -> Vec<String> {
     let mut names = match verb {
         "call" | "why" | "tools" => seen(host, Kind::Tool),
         "prompt" | "prompts" => seen(host, Kind::Prompt),
-        // Addresses are too many to be kept; that of the server is a beginning.
+        // There are too many URIs to store; the server's prefix is offered instead.
         "read" => servers(host).into_iter().map(|server| format!("@{server}:")).collect(),
         _ => Vec::new(),
     };
@@ -61,7 +61,7 @@ fn names(verb: &str, host: &dyn Host) -> Vec<String> {
     names
 }
 
-/// What was seen last time; starting servers at every press of Tab would be rude.
+/// Names from earlier commands, because starting servers at every press of Tab would take too long.
 fn seen(host: &dyn Host, kind: Kind) -> Vec<String> {
     let known = servers(host);
     let remembered = host.remembered(kind).into_iter().filter(|(server, _)| known.contains(server));

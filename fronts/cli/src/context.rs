@@ -1,4 +1,4 @@
-//! What every command gets.
+//! The context of a command: configuration, ports and printer.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -17,17 +17,17 @@ use crate::person::Person;
 use crate::print::Printer;
 use crate::serving::Serve;
 
-/// How long servers are waited for when nobody says otherwise.
+/// Default time to wait for servers.
 const USUAL_WAIT: Duration = Duration::from_secs(2);
 
-/// The program around the command line.
+/// The ports that the binary provides to the command line.
 #[derive(Clone)]
 pub struct Program {
     /// Files, state and the hub.
     pub host: Arc<dyn Host>,
     /// Names for completions.
     pub names: Arc<dyn NameCache>,
-    /// How often servers are called.
+    /// Call rates of servers.
     pub usage: Arc<dyn Usage>,
     /// Running gateways.
     pub gateways: Arc<dyn Gateways>,
@@ -35,9 +35,9 @@ pub struct Program {
     pub serve: Arc<dyn Serve>,
 }
 
-/// What every command gets.
+/// The context of a command.
 pub(crate) struct Context {
-    /// Which configuration the options select.
+    /// The configuration that the options select.
     pub(crate) selection: Selection,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) serve: Arc<dyn Serve>,
@@ -45,7 +45,7 @@ pub(crate) struct Context {
     names: Arc<dyn NameCache>,
     usage: Arc<dyn Usage>,
     gateways: Arc<dyn Gateways>,
-    /// Where operations run.
+    /// The place where operations run.
     place: Place,
     hub: OnceLock<Arc<Hub>>,
 }
@@ -68,7 +68,7 @@ impl Context {
         }
     }
 
-    /// True if the command line says that operations run in a gateway.
+    /// True if the command line requests that operations run in a gateway.
     pub(crate) fn is_attached(&self) -> bool {
         matches!(self.place, Place::Gateway(_))
     }
@@ -116,28 +116,29 @@ impl Context {
         })
     }
 
-    /// The configuration; fails when something in it concerns everything.
+    /// Loads the configuration; fails on an error that affects everything.
     ///
-    /// A broken entry breaks only its own server, and warnings are shown.
+    /// A broken entry breaks only its own server, and warnings are printed.
     pub(crate) fn setup(&self) -> Result<Setup, AppError> {
         let setup = self.setup_untold()?;
         self.tell_problems(&setup, |_| true);
         Ok(setup)
     }
 
-    /// The same; what is wrong with single servers is for the caller to tell.
+    /// Loads the configuration without printing problems of single servers, which the caller
+    /// reports.
     pub(crate) fn setup_untold(&self) -> Result<Setup, AppError> {
         self.host.load(&self.selection)?.checked()
     }
 
-    /// Tells of problems that do not stop everything.
+    /// Prints the problems that `wanted` selects; none of them stops everything.
     pub(crate) fn tell_problems(&self, setup: &Setup, wanted: impl Fn(&Problem) -> bool) {
         for problem in setup.loaded.problems.iter().filter(|problem| wanted(problem)) {
             self.print.problem(problem);
         }
     }
 
-    /// The configuration of the files that `--config` names, without those that are read unasked.
+    /// Loads only the files that `--config` names, without those that are read by default.
     pub(crate) fn setup_alone(&self) -> Result<Setup, AppError> {
         if self.selection.config.is_empty() {
             let hint = "name the file of the rules with `--config FILE`";
@@ -148,11 +149,11 @@ impl Context {
         Ok(setup)
     }
 
-    /// The hub. Built once, closed when the command ends, however it ends.
+    /// The hub, built on first use and closed when the command ends, however it ends.
     pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, AppError> {
         if self.hub.get().is_none() {
             let hub = Arc::new(self.host.hub(setup, &self.selection)?);
-            // Only this thread sets it, so it cannot have been set in between.
+            // Only this thread sets it, so it cannot have been set in the meantime.
             drop(self.hub.set(hub));
         }
         self.hub
@@ -161,14 +162,14 @@ impl Context {
             .ok_or_else(|| AppError::internal("the hub could not be built"))
     }
 
-    /// Ends every server that was started for this command.
+    /// Stops every server that was started for this command.
     pub(crate) async fn close(&self) {
         if let Some(hub) = self.hub.get() {
             hub.close().await;
         }
     }
 
-    /// Says why there is nothing to show.
+    /// Prints the reason why there is nothing to show.
     pub(crate) fn say_no_servers(&self, none: NoServers) {
         match none {
             NoServers::SwitchedOff => {
@@ -184,14 +185,14 @@ impl Context {
         }
     }
 
-    /// The exit code of a command that went on without a required server, if it did.
+    /// The exit code of a command; an error if a required server failed.
     pub(crate) fn exit_without(&self, required: Option<&ServerName>) -> Exit {
         let Some(name) = required else { return Exit::Ok };
         self.print.error(&format!("server `{name}` is required and failed"));
         Exit::Unreachable
     }
 
-    /// How long to wait for servers.
+    /// The wait for servers that the options select.
     pub(crate) fn patience(wait: &WaitArgs) -> Patience {
         match wait.wait {
             Some(limit) => Patience::UpTo(limit),

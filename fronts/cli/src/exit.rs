@@ -1,4 +1,4 @@
-//! How the program ends: the one place that maps errors to exit codes.
+//! Exit codes: the only place that maps errors to them.
 
 use capstan_app::{AppError, ErrorKind};
 use capstan_config::Problem;
@@ -11,7 +11,7 @@ pub enum Exit {
     Ok,
     /// A tool reported an error, or a check found one.
     ToolError,
-    /// The command line cannot be understood.
+    /// The command line is invalid.
     Usage,
     /// The configuration has an error.
     Config,
@@ -52,7 +52,7 @@ struct Shown<'a> {
 // === impl Exit ===
 
 impl Exit {
-    /// The number.
+    /// The exit code as a number.
     pub fn code(self) -> u8 {
         match self {
             Self::Ok => 0,
@@ -70,7 +70,7 @@ impl Exit {
         }
     }
 
-    /// The end with this number.
+    /// The exit with this code.
     pub fn of_code(code: u8) -> Self {
         let all = [
             Self::Ok,

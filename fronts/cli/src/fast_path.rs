@@ -1,18 +1,18 @@
-//! The commonest command, read without everything else that can be typed: `call NAME WORD…`.
+//! A fast parser for the most common command: `call NAME WORD…`.
 //!
-//! To tell what was typed, clap first puts all commands and options together. For one call that
-//! takes longer than the way to a gateway that runs.
+//! Before it parses, clap builds all commands and options. For one call, that takes longer than
+//! reaching a running gateway.
 
 use std::ffi::OsString;
 
 use crate::args::{AskArgs, CallArgs, Cli, Command, Options};
 
-/// Reads a call without any option; `None` for whatever else may have been typed.
+/// Parses a call without any option; `None` for everything else.
 pub(crate) fn read(words: &[OsString]) -> Option<Cli> {
     let words: Vec<String> =
         words.iter().map(|word| word.to_str().map(ToOwned::to_owned)).collect::<Option<_>>()?;
     let [_, verb, tool, arguments @ ..] = words.as_slice() else { return None };
-    // One dash alone stands for stdin; any other may begin an option.
+    // A single dash means stdin; any other word with a dash may be an option.
     let is_plain = |word: &String| !word.starts_with('-') || word == "-";
     if verb != "call" || !is_plain(tool) || !arguments.iter().all(is_plain) {
         return None;

@@ -1,12 +1,13 @@
 //! The command line.
 //!
-//! Read in this order: [`args`] is what can be typed, `attach` where a command runs, `context` what
-//! every command gets, `commands` has one file a command, [`exit`] how it ends. `print` and `spinner`
-//! print, `person` answers what an operation asks, [`serving`] is what `serve` needs from the program
-//! around it. What people read and type is in `capstan-text`.
+//! Read in this order: [`args`] defines the grammar, `attach` chooses where a command runs,
+//! `context` is passed to every command, `commands` has one file per command, [`exit`] maps errors
+//! to exit codes. `print` and `spinner` print, `person` answers the questions of an operation,
+//! [`serving`] is the port that `serve` needs from the binary. Texts and input for people are in
+//! `capstan-text`.
 //!
-//! **Invariant:** data goes to stdout, everything else to stderr; what a server wrote passes
-//! through `capstan_safety::clean` before a person sees it.
+//! **Invariant:** data goes to stdout, everything else to stderr; text from a server passes through
+//! `capstan_safety::clean` before a person sees it.
 
 pub mod args;
 pub mod serving;
@@ -36,16 +37,16 @@ use crate::exit::Exit;
 use crate::keyboard::Keyboard;
 use crate::print::Printer;
 
-/// Reads what was typed.
+/// Parses the command line.
 ///
 /// # Errors
-/// When it was not understood, or when only help was asked for; both have been printed.
+/// If it is invalid, or if only help was requested; both have been printed.
 pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
     let words: Vec<OsString> = words.into_iter().collect();
     if let Some(cli) = fast_path::read(&words) {
         return Ok(cli);
     }
-    // Made once: that takes longer than all that is done with it.
+    // Built once, because building it takes longer than all its uses.
     let command = Cli::command();
     let words = commands::add::normalise(&command, words);
     let words = commands::prompt::normalise(&command, words);
@@ -68,14 +69,14 @@ pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
             Err(Exit::Usage)
         }
         Err(error) => {
-            // A closed pipe is no reason to complain about help that nobody reads.
+            // If the pipe is closed, nothing reads the help; that is no error.
             drop(error.print());
             Err(if error.use_stderr() { Exit::Usage } else { Exit::Ok })
         }
     }
 }
 
-/// Reads words that are put in order already.
+/// Parses normalised words.
 fn read(command: clap::Command, words: Vec<OsString>) -> Result<Cli, clap::Error> {
     Cli::from_arg_matches(&command.try_get_matches_from(words)?)
 }
@@ -91,10 +92,10 @@ pub async fn run(cli: Cli, program: Program) -> Exit {
     };
     let context = Context::new(&cli.options, place, program);
     let keyboard = Keyboard::as_it_is();
-    // A gateway has clients to take leave of.
+    // A gateway handles signals itself, to notify its clients.
     let ends_itself = matches!(cli.command, Command::Serve(_));
     let result = tokio::select! {
-        // First, so that signals are heard before anything is begun.
+        // Polled first, so that signals are handled before anything is started.
         biased;
         () = interrupted(), if !ends_itself => Ok(Exit::Interrupted),
         result = commands::run(&context, &cli) => result,
@@ -114,7 +115,7 @@ pub async fn run(cli: Cli, program: Program) -> Exit {
     }
 }
 
-/// Waits for Ctrl-C or a polite request to end.
+/// Waits for Ctrl-C or SIGTERM.
 pub(crate) async fn interrupted() {
     let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
     if let (Ok(mut interrupt), Ok(mut terminate)) = signals {

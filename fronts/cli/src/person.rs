@@ -18,7 +18,7 @@ use crate::commands::tell_missing;
 use crate::print::Printer;
 use crate::spinner::Spinner;
 
-/// The person who typed the command, as a running operation sees them.
+/// The person who typed the command, as the front of an operation.
 pub(crate) struct Person {
     print: Printer,
     manner: Manner,
@@ -26,19 +26,19 @@ pub(crate) struct Person {
     spinner: Spinner,
 }
 
-/// How the person is asked.
+/// The ways in which the person is asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Manner {
-    /// How questions of servers are answered.
+    /// The way in which questions of servers are answered.
     pub(crate) elicit: Elicit,
-    /// How calls are approved that a rule asks about.
+    /// The way in which calls that a rule asks about are approved.
     pub(crate) confirm: Confirm,
 }
 
-/// How a call is approved that a rule asks about.
+/// The way in which a call that a rule asks about is approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confirm {
-    /// The person who typed the call has decided already.
+    /// Typing the call is the approval.
     Believed,
     /// The person is asked.
     Ask,
@@ -46,22 +46,22 @@ pub(crate) enum Confirm {
     Nobody,
 }
 
-/// The words that arguments are made of.
+/// The words from which arguments are built.
 pub(crate) enum Typed {
-    /// The command has none.
+    /// The command has no arguments.
     Nothing,
-    /// The arguments of a tool, and stdin where a word refers to it.
+    /// The arguments of a tool, and the text of stdin if a word refers to it.
     Arguments(Vec<String>, Mutex<Option<io::Result<String>>>),
     /// The values of a prompt or template.
     Values(Vec<String>),
-    /// The values that are known while this argument is completed.
+    /// The values that are already given while this argument is completed.
     Completing(String, Vec<String>),
 }
 
 // === impl Confirm ===
 
 impl Confirm {
-    /// The effect of `--ask` here.
+    /// The way that `--ask` selects here.
     pub(crate) fn of(ask: AskArgs) -> Self {
         match (ask.ask, has_person()) {
             (false, _) => Self::Believed,
@@ -79,12 +79,12 @@ impl Person {
         Self { print: print.clone(), manner, typed, spinner }
     }
 
-    /// A person who is asked nothing.
+    /// A person who is asked nothing and only sees progress.
     pub(crate) fn watching(print: &Printer, message: &str) -> Self {
         Self::completing(print, Typed::Nothing, message)
     }
 
-    /// A person who typed `--complete`, and has decided by that on this one question.
+    /// A person who typed `--complete`, which approves this one request.
     pub(crate) fn completing(print: &Printer, typed: Typed, message: &str) -> Self {
         let manner = Manner { elicit: Elicit::Decline, confirm: Confirm::Believed };
         Self::new(print, manner, typed, message)
@@ -117,7 +117,7 @@ impl Person {
         }
     }
 
-    /// Asks in a thread of its own: a person takes time, and the connection must go on.
+    /// Asks in a separate thread: an answer takes time, and the connection must not be blocked.
     fn in_person(
         &self,
         ask: impl FnOnce() -> Answer + Send + 'static,

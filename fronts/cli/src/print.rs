@@ -1,4 +1,4 @@
-//! Everything that is printed: data to stdout, the rest to stderr.
+//! All output: data to stdout, everything else to stderr.
 
 use std::io::Write;
 use std::sync::OnceLock;
@@ -20,7 +20,7 @@ pub(crate) struct Printer {
     format: Format,
 }
 
-/// How data is printed.
+/// The output format of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     /// For people.
@@ -46,7 +46,7 @@ impl Printer {
         Self { format: Format::Json }
     }
 
-    /// Whether somebody here watches stderr, who can be shown that something is going on.
+    /// True if a person watches stderr and can be shown progress.
     pub(crate) fn is_watched(&self) -> bool {
         stderr_is_terminal() && !self.wants_json()
     }
@@ -60,9 +60,9 @@ impl Printer {
         self.exactly(&clean(text));
     }
 
-    /// Prints data that programs read, with a newline at its end.
+    /// Prints data for programs, with a newline at its end.
     ///
-    /// A reader who has gone away is no error: there is nobody left to tell.
+    /// A closed pipe is no error.
     pub(crate) fn exactly(&self, text: &str) {
         let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
         let text = format!("{text}{newline}");
@@ -87,12 +87,12 @@ impl Printer {
         }
     }
 
-    /// Says something that is not data.
+    /// Prints a note on stderr.
     pub(crate) fn note(&self, text: &str) {
         self.say("INFO", text, "");
     }
 
-    /// Says what to do next.
+    /// Prints a hint on what to do next.
     pub(crate) fn hint(&self, text: &str) {
         self.say("INFO", text, &format!("{CYAN}  hint:{CYAN:#} "));
     }
@@ -105,7 +105,7 @@ impl Printer {
         self.say("ERROR", text, &format!("{RED}error:{RED:#} "));
     }
 
-    /// Says what is wrong with the configuration, in a line or two.
+    /// Prints a configuration problem in a line or two.
     pub(crate) fn problem(&self, problem: &Problem) {
         let text = problem.to_string();
         match problem.severity {
@@ -117,7 +117,7 @@ impl Printer {
         }
     }
 
-    /// Says what is wrong with the configuration, with the lines it is in.
+    /// Prints a configuration problem with the affected lines.
     pub(crate) fn diagnosis(&self, problem: &Problem, files: &[SourceFile]) {
         if self.logs_json() {
             return self.problem(problem);
@@ -125,7 +125,7 @@ impl Printer {
         self.line(diagnose::render(problem, files, width()).trim_end());
     }
 
-    /// Says something on stderr, with this before it where people read.
+    /// Prints a text on stderr, with a prefix if people read it.
     fn say(&self, level: &str, text: &str, before: &str) {
         if !self.logs_json() {
             return self.line(&format!("{before}{}", clean(text)));
@@ -140,12 +140,12 @@ impl Printer {
         JSON_LINES.get().is_some()
     }
 
-    /// Writes one line to stderr; colours vanish where they are not wanted.
+    /// Writes one line to stderr; colours are removed if they are not supported.
     fn line(&self, text: &str) {
         write_note(text);
     }
 
-    /// Says why the command failed.
+    /// Prints the reason why the command failed.
     pub(crate) fn failure(&self, failure: &AppError) {
         if self.wants_json() {
             self.json(&ErrorJson::from(failure));
@@ -161,10 +161,10 @@ impl Printer {
     }
 }
 
-/// Why data could not be written, if it could not.
+/// The reason why data could not be written.
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Remembers that data was lost; a reader who has gone away lost nothing that they wanted.
+/// Stores the error if data was lost; a closed pipe does not count.
 fn note_loss(written: std::io::Result<()>) {
     if let Err(error) = written
         && error.kind() != std::io::ErrorKind::BrokenPipe
@@ -173,38 +173,38 @@ fn note_loss(written: std::io::Result<()>) {
     }
 }
 
-/// Why data could not be written, if it could not.
+/// The reason why data could not be written; `None` if nothing was lost.
 pub(crate) fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 
-/// Whether the lines on stderr are those of a log that programs read.
+/// Set if the lines on stderr are a log for programs.
 static JSON_LINES: OnceLock<()> = OnceLock::new();
 
-/// From now on whatever is said on stderr is one JSON object a line, as the log is.
+/// Switches all output on stderr to one JSON object per line, like the log.
 pub(crate) fn log_as_json() {
     JSON_LINES.get_or_init(|| ());
 }
 
-/// Writes a line to stderr; colours vanish where they are not wanted.
+/// Writes a line to stderr; colours are removed if they are not supported.
 pub(crate) fn write_note(text: &str) {
     let mut err = anstream::stderr().lock();
     drop(writeln!(err, "{text}"));
 }
 
-/// Writes data to stdout; colours vanish where they are not wanted.
+/// Writes data to stdout; colours are removed if they are not supported.
 pub(crate) fn write_data(text: &str) {
     let mut out = anstream::stdout().lock();
     note_loss(write!(out, "{text}").and_then(|()| out.flush()));
 }
 
-/// Writes data to stdout as it is.
+/// Writes bytes to stdout unchanged.
 pub(crate) fn write_bytes(bytes: &[u8]) {
     let mut out = std::io::stdout().lock();
     note_loss(out.write_all(bytes).and_then(|()| out.flush()));
 }
 
-/// A number with its noun.
+/// Formats a number with its noun in singular or plural.
 pub(crate) fn counted<N>(count: N, one: &str, many: &str) -> String
 where
     N: Copy + std::fmt::Display + PartialEq + From<u8>,

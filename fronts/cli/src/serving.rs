@@ -1,4 +1,4 @@
-//! What `capstan serve` needs from the program around it.
+//! Port with which `capstan serve` runs a gateway.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use capstan_hub::ports::BoxFuture;
 
 /// Runs a gateway.
 pub trait Serve: Send + Sync {
-    /// Serves all servers to other programs, until it is told to stop or the client is gone.
+    /// Serves all servers to other programs, until told to stop or until the client is gone.
     fn serve<'a>(
         &'a self,
         setup: &'a Setup,
@@ -19,55 +19,55 @@ pub trait Serve: Send + Sync {
     ) -> BoxFuture<'a, Result<(), AppError>>;
 }
 
-/// How all servers are served.
+/// The settings and callbacks of a gateway.
 pub struct Serving<'a> {
-    /// Where clients come in.
+    /// The transport for clients.
     pub face: Face,
-    /// Waits until it is time to stop; asked once more, until it is time to stop at once.
+    /// Waits for a stop signal; called again, it waits for the signal to stop immediately.
     pub stop: fn() -> BoxFuture<'static, ()>,
-    /// Is called when clients can come in over HTTP; what it does goes on beside the serving.
+    /// Called when the gateway accepts clients over HTTP; its future runs alongside the gateway.
     pub ready: Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>,
 }
 
-/// Where clients come in.
+/// The transport for clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Face {
     /// One client, over our standard streams.
     Stdio,
-    /// Many, over HTTP.
+    /// Many clients, over HTTP.
     Http(HttpFace),
 }
 
-/// How HTTP is served, beside what the configuration says.
+/// The HTTP settings that come from the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpFace {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Where the metrics are, when they have an address of their own.
+    /// The separate address of the metrics, if they have one.
     pub metrics: Option<SocketAddr>,
-    /// Whether other machines may reach it.
+    /// True if other machines may reach it.
     pub insecure: bool,
-    /// The certificate, for TLS.
+    /// The certificate and key, for TLS.
     pub tls: Option<TlsFiles>,
 }
 
 /// A certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The chain, as PEM.
+    /// The certificate chain, as PEM.
     pub cert: PathBuf,
     /// The key, as PEM.
     pub key: PathBuf,
 }
 
-/// Clients can come in.
+/// Reports that the gateway accepts clients.
 pub struct Ready {
-    /// What they reach.
+    /// The hub that clients reach.
     pub hub: Arc<Hub>,
-    /// Where.
+    /// The URL for clients.
     pub url: String,
-    /// The address itself, when other machines can reach it.
+    /// The address itself, if other machines can reach it.
     pub exposed: Option<String>,
-    /// Where the metrics are, when they have an address of their own.
+    /// The URL of the metrics, if they have a separate address.
     pub metrics: Option<String>,
 }

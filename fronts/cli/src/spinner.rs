@@ -1,4 +1,4 @@
-//! Shows a person that something is going on, once it takes longer than half a second.
+//! Shows a person that a command is working, once it takes longer than half a second.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,13 +8,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::print::Printer;
 
-/// Nobody is bothered with a spinner for less than this.
+/// Delay before the spinner is shown.
 const DELAY: Duration = Duration::from_millis(500);
 
-/// How often the spinner turns.
+/// Interval at which the spinner turns.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Most things to be told that are kept while a question is open; more are left out.
+/// Maximum number of messages kept while a question is open; further ones are dropped.
 const MAX_LATER: usize = 100;
 
 /// A spinner that may not have been shown yet. It vanishes when the last clone is dropped.
@@ -22,16 +22,16 @@ const MAX_LATER: usize = 100;
 pub(crate) struct Spinner(Arc<Inner>);
 
 struct Inner {
-    /// Never held while something is asked, because the connection's thread takes it too.
+    /// Never held during a question, because the connection's thread locks it too.
     stage: Mutex<Stage>,
-    /// Held by the question that is open; the next one waits for it, in a thread of its own.
+    /// Held by the open question; the next question waits for it in its own thread.
     asking: Mutex<()>,
 }
 
-/// Prints something.
+/// Prints a message.
 type Tell = Box<dyn FnOnce() + Send>;
 
-/// What stands on the last line of the screen.
+/// The state of the last line of the screen.
 struct Stage {
     spinner: Bar,
     message: String,
@@ -39,24 +39,24 @@ struct Stage {
 }
 
 enum Bar {
-    /// Nobody would see it.
+    /// There is no terminal to show it on.
     Unwanted,
-    /// It is too early for it.
+    /// The delay has not passed yet.
     Early,
-    /// It is time for it; `None` while a question has its place.
+    /// The delay has passed; `None` while a question takes its place.
     Due(Option<ProgressBar>),
 }
 
 enum Question {
     None,
-    /// One is open, and this is told after it.
+    /// A question is open; these messages are printed after it.
     Open(Vec<Tell>),
 }
 
 // === impl Spinner ===
 
 impl Spinner {
-    /// Starts to wait for something.
+    /// Starts a spinner.
     pub(crate) fn new(print: &Printer, message: &str) -> Self {
         let wanted = print.is_watched();
         let spinner = Self::of(if wanted { Bar::Early } else { Bar::Unwanted }, message);
@@ -79,7 +79,7 @@ impl Spinner {
         Self(Arc::new(Inner { stage: Mutex::new(stage), asking: Mutex::new(()) }))
     }
 
-    /// Says what is waited for now; after the question, if one is open.
+    /// Sets the message; it is shown after the question, if one is open.
     pub(crate) fn say(&self, message: &str) {
         let mut stage = self.0.stage();
         stage.message = clean(message).into_owned();
@@ -88,7 +88,7 @@ impl Spinner {
         }
     }
 
-    /// Shows how far something has come.
+    /// Shows progress.
     pub(crate) fn progress(&self, done: f64, total: Option<f64>, message: Option<&str>) {
         let message = message.unwrap_or_default();
         match total {
@@ -100,12 +100,12 @@ impl Spinner {
         }
     }
 
-    /// Tells something above the spinner; after the question, if one is open.
+    /// Prints something above the spinner; after the question, if one is open.
     pub(crate) fn tell(&self, act: impl FnOnce() + Send + 'static) {
         self.0.stage().tell(Box::new(act));
     }
 
-    /// Asks something in place of the spinner. Blocks until it is answered.
+    /// Asks a question in place of the spinner. Blocks until it is answered.
     pub(crate) fn ask<T>(&self, act: impl FnOnce() -> T) -> T {
         let asking = self.0.asking.lock().unwrap_or_else(PoisonError::into_inner);
         self.0.stage().step_aside();
@@ -136,7 +136,7 @@ impl Drop for Inner {
 // === impl Stage ===
 
 impl Stage {
-    /// Shows the spinner if it is time for it and its place is free.
+    /// Shows the spinner if it is due and its line is free.
     fn show(&mut self) {
         if let (Bar::Due(bar @ None), Question::None) = (&mut self.spinner, &self.question) {
             let spinner = ProgressBar::new_spinner().with_message(self.message.clone());
@@ -170,7 +170,7 @@ impl Stage {
         self.question = Question::Open(Vec::new());
     }
 
-    /// Gives the place back; what is to be told now.
+    /// Ends the question; returns the messages to print now.
     fn step_back(&mut self) -> Vec<Tell> {
         let question = std::mem::replace(&mut self.question, Question::None);
         self.show();
@@ -194,7 +194,7 @@ mod tests {
         let during = spinner.ask(|| {
             for number in 0..MAX_LATER + 5 {
                 let tell = tell.clone();
-                // This thread asks, so anything that waited for the answer would wait for ever.
+                // This thread asks, so waiting for the answer here would deadlock.
                 spinner.tell(move || tell.send(number).unwrap());
             }
             spinner.progress(1.0, Some(4.0), Some("half"));

@@ -4,7 +4,7 @@
 //! [`gateway`] hands it to one of the `methods`, and an [`exchange`] carries notices, questions
 //! and the answer back.
 //!
-//! **Invariant:** a transport knows bytes and connections and no method; a method knows no
+//! **Invariant:** a transport handles bytes and connections, and no method; a method uses no
 //! transport.
 
 mod protocol;

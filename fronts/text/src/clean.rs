@@ -1,9 +1,9 @@
-//! Lays out text that other programs wrote: on one line, or on lines of a width.
+//! Lays out text that other programs wrote: on one line, or wrapped to a width.
 
 use capstan_safety::clean::clean;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Asks for the coloured form of the character before it, which can be a column wider.
+/// Selects the coloured form of the preceding character, which can be a column wider.
 const EMOJI_STYLE: char = '\u{fe0f}';
 
 /// [`clean`]ed text on one line of at most `max_width` columns, cut with `…`.
@@ -27,8 +27,9 @@ pub fn one_line(text: &str, max_width: usize) -> String {
     cut
 }
 
-/// [`clean`]ed text on lines of at most `max_width` columns. Runs of blanks count as one, so that
-/// no padding can push words to the beginning of a line.
+/// [`clean`]ed text, wrapped to at most `max_width` columns.
+///
+/// Runs of blanks count as one, so that padding cannot push words to the beginning of a line.
 pub fn wrap(text: &str, max_width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in clean(text).lines() {
@@ -47,7 +48,7 @@ pub fn wrap(text: &str, max_width: usize) -> Vec<String> {
     lines
 }
 
-/// Adds a word, broken wherever the line is full.
+/// Appends a word and breaks it wherever the line is full.
 fn push_broken(lines: &mut Vec<String>, line: &mut String, word: &str, max_width: usize) {
     if line.width() + word.width() <= max_width {
         line.push_str(word);
@@ -64,7 +65,7 @@ fn push_broken(lines: &mut Vec<String>, line: &mut String, word: &str, max_width
     }
 }
 
-/// Most columns that a character adds to its line.
+/// The maximum number of columns that a character adds to its line.
 fn columns(c: char) -> usize {
     if c == EMOJI_STYLE { 1 } else { c.width().unwrap_or(0) }
 }

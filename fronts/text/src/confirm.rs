@@ -9,38 +9,40 @@ use crate::clean::{one_line, wrap};
 use crate::form::{Closed, Prompter};
 use crate::panel::{self, After, Room, Seen};
 
-/// Longest name that is shown.
+/// Maximum length of a name.
 const MAX_NAME: usize = 120;
 
 /// Columns of the label before a fact.
 const LABEL: usize = 10;
 
-/// Fewest columns of a fact: a digest is never broken.
+/// Minimum columns of a fact, so that a digest is never broken.
 const MIN_FACT: usize = 64;
 
-/// Fewest columns of the first line.
+/// Minimum columns of the first line.
 const MIN_LINE: usize = 20;
 
-/// Choices that a terminal shows at the same time.
+/// Maximum number of choices that a terminal shows at the same time.
 const MAX_CHOICES: usize = 7;
 
-/// A call that is asked about, as a person sees it.
+/// A call that a person is asked about, in display form.
 pub struct Shown<'a> {
     /// Tool, resource or prompt.
     pub kind: Kind,
     /// The server of the item.
     pub server: &'a str,
-    /// The item as its server calls it.
+    /// The server's own name for the item.
     pub name: &'a str,
-    /// Labels with what they say.
+    /// Labels and their texts.
     pub facts: Vec<(&'static str, String)>,
     /// The arguments, with secrets masked.
     pub arguments: &'a ShownArguments,
-    /// The arguments with nothing masked, where something is masked in the others.
+    /// The arguments without masks; set only if something is masked in `arguments`.
     pub unmasked: Option<ShownArguments>,
 }
 
-/// Asks. Closing the question is a no, and so is the answer that nothing needs to be chosen for.
+/// Asks a person to approve a call.
+///
+/// Closing the question is a refusal, and so is the preselected answer.
 pub fn ask(prompter: &mut dyn Prompter, question: &Question) -> Approval {
     let Question { id, kind, effect, rule, offers, caller, .. } = question;
     let (server, name) = (id.server.as_str(), id.item.as_str());
@@ -65,8 +67,11 @@ pub fn ask(prompter: &mut dyn Prompter, question: &Question) -> Approval {
     }
 }
 
-/// Shows a call with all of its arguments and asks which of these it shall be, beginning at the place
-/// of the no; `None` when the question is closed.
+/// Shows a call with all of its arguments and asks the person to choose; the refusal is
+/// preselected.
+///
+/// Returns the index of the choice; `no` is the index of the refusal. `None` if the question is
+/// closed.
 pub fn run_it(
     prompter: &mut dyn Prompter,
     shown: &Shown<'_>,
@@ -94,7 +99,7 @@ pub fn run_it(
     }
 }
 
-/// Shows a call with all of its arguments; `below` more lines have to fit on the screen.
+/// Shows a call with all of its arguments; `below` more lines must fit on the screen.
 pub fn present(
     prompter: &mut dyn Prompter,
     shown: &Shown<'_>,
@@ -108,13 +113,13 @@ pub fn present(
     panel::show(prompter, &panel::lines(&shown.arguments.text, columns), room)
 }
 
-/// What is said of a call, without its arguments.
+/// The description of a call, without its arguments.
 pub fn head(shown: &Shown<'_>, columns: usize) -> Vec<String> {
     let Shown { kind, server, name, facts, arguments, .. } = shown;
     let first = format!("may the {} `{}` of `{server}` run?", kind.as_str(), quotable(name, '`'));
     let mut head = Vec::new();
     for line in wrap(&first, columns.saturating_sub(5).max(MIN_LINE)) {
-        // Without a blank before it, a later line could look like one of ours.
+        // Without indentation, a later line could look like one of ours.
         let indent = if head.is_empty() { "" } else { "    " };
         head.push(format!("{indent}{line}"));
     }
@@ -134,7 +139,7 @@ pub fn quotable(name: &str, quote: char) -> String {
     one_line(&name.replace(quote, &quote.escape_unicode().to_string()), MAX_NAME)
 }
 
-/// What a person chooses from.
+/// The text of a choice for a person.
 pub fn choice(extent: Extent, server: &str, item: &str) -> String {
     let Extent::Wider(width, span) = extent else { return "yes, this once".to_owned() };
     let what = match width {
@@ -149,7 +154,7 @@ pub fn choice(extent: Extent, server: &str, item: &str) -> String {
     }
 }
 
-/// How far a yes reaches by the options of the command line.
+/// The extent of an approval, from the options of the command line.
 pub fn extent(width: Option<Width>, span: Option<Span>) -> Extent {
     match (width, span) {
         (None, _) => Extent::Once,
@@ -161,7 +166,7 @@ pub fn extent(width: Option<Width>, span: Option<Span>) -> Extent {
 mod tests {
     use super::*;
 
-    /// Picks these places, and remembers what was shown.
+    /// Test prompter that picks these indices and records what was shown.
     struct Person {
         picks: Vec<usize>,
         shown: Vec<String>,

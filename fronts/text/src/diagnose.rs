@@ -1,4 +1,4 @@
-//! Shows a problem of the configuration with the lines it is in.
+//! Renders a configuration problem with the affected lines.
 
 use capstan_config::{Hide, Problem, Severity, SourceFile, redact_file};
 use miette::{
@@ -8,7 +8,7 @@ use miette::{
 
 use capstan_safety::clean::clean;
 
-/// The problem as a picture of the place it is in.
+/// Renders a problem with an excerpt of its file.
 pub fn render(problem: &Problem, files: &[SourceFile], width: Option<usize>) -> String {
     let mut diagnostic = MietteDiagnostic::new(problem.message.clone());
     diagnostic.severity = Some(match problem.severity {
@@ -33,7 +33,7 @@ pub fn render(problem: &Problem, files: &[SourceFile], width: Option<usize>) -> 
         .with_width(width.unwrap_or(100));
     let mut text = String::new();
     match handler.render_report(&mut text, report.as_ref()) {
-        // The file may have come with a project, from anybody.
+        // The file may be part of a project from an untrusted source.
         Ok(()) => clean(&text).into_owned(),
         Err(_) => clean(&problem.to_string()).into_owned(),
     }

@@ -1,10 +1,11 @@
-//! What people read and type, shared by every front for people.
+//! Output and input for people, shared by all fronts that people use.
 //!
 //! `clean` lays out cleaned text from servers; `answer`, `table` and `diagnose` lay out answers,
-//! lists and configuration errors; `confirm`, `form` and `panel` ask questions; `arguments` reads
+//! lists and configuration errors; `confirm`, `form` and `panel` ask questions; `arguments` parses
 //! arguments from words; `screen` measures the terminal.
 //!
-//! **Invariant:** text from a server passes through `capstan_safety::clean` before a person sees it.
+//! **Invariant:** text from a server passes through `capstan_safety::clean` before a person sees
+//! it.
 
 pub mod clean;
 pub mod screen;

@@ -1,23 +1,23 @@
-//! Shows text that somebody else wrote beside a question of ours.
+//! Shows text from others beside a question of ours.
 //!
 //! **Invariant:** every line of such text begins with the gutter, and no line is so long that a
-//! terminal breaks it. A line without the gutter is ours, whatever the text says.
+//! terminal breaks it. A line without the gutter is ours, whatever the text contains.
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::form::{Closed, Prompter};
 use capstan_safety::clean::clean;
 
-/// What stands before every line that somebody else wrote.
+/// The prefix of every line that is not ours.
 const GUTTER: &str = "│ ";
 
-/// Lines that the question between two pages takes.
+/// Number of lines that the question between two pages takes.
 const BETWEEN_PAGES: usize = 8;
 
-/// The fewest lines of a page.
+/// Minimum number of lines on a page.
 const MIN_PAGE: usize = 4;
 
-/// Lines that are said at once, so that a shell elsewhere is not asked for each.
+/// Number of lines printed at once, so that a remote shell does not get one message per line.
 const AT_ONCE: usize = 200;
 
 /// The choices between two pages before a question.
@@ -26,43 +26,43 @@ const BEFORE_QUESTION: &[&str] = &["more", "the rest at once", "skip to the ques
 /// The choices between two pages of a text that is only shown.
 const ONLY_SHOWN: &[&str] = &["more", "the rest at once", "stop"];
 
-/// How much of a text a person has seen.
+/// The extent to which a person has seen a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Seen {
-    /// All of it, or as much as they wanted.
+    /// All of it, or as much as the person wanted.
     Enough,
-    /// The person said no before the end.
+    /// The person refused before the end.
     Refused,
 }
 
-/// Lines of ours that belong on the same screen.
+/// Numbers of our lines that belong on the same screen.
 #[derive(Clone, Copy, Debug)]
 pub struct Room {
-    /// Those that were just said.
+    /// Lines that were just printed.
     pub above: usize,
-    /// Those that follow.
+    /// Lines that follow.
     pub below: usize,
-    /// What follows.
+    /// The kind of output that follows.
     pub after: After,
 }
 
-/// What follows a text.
+/// The kind of output after a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
-    /// A question about it, which can be answered with no at once.
+    /// A question about it, which can be refused at once.
     Question,
-    /// Nothing that is asked.
+    /// No question.
     Nothing,
 }
 
-/// The lines of a text behind the gutter, cleaned and no wider than `columns`. Blanks stay.
+/// The lines of a text behind the gutter, cleaned and no wider than `columns`. Blanks are kept.
 pub fn lines(text: &str, columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(GUTTER.chars().count() + 1).max(8);
     let mut lines = Vec::new();
     for written in clean(text).lines() {
         let (mut line, mut used) = (GUTTER.to_owned(), 0);
         for c in written.chars() {
-            // Some terminals show any character outside of ASCII two columns wide.
+            // Some terminals show every character outside ASCII two columns wide.
             let wide = if c.is_ascii() { 1 } else { c.width().unwrap_or(0).clamp(0, 1) * 2 };
             if used + wide > room {
                 lines.push(std::mem::replace(&mut line, GUTTER.to_owned()));
@@ -76,10 +76,10 @@ pub fn lines(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Shows lines to a person: at once where they fit on the screen, else page by page.
+/// Shows lines to a person: at once if they fit on the screen, else page by page.
 ///
 /// # Errors
-/// When the person closes the question between two pages.
+/// If the person closes the question between two pages.
 pub fn show(prompter: &mut dyn Prompter, lines: &[String], room: Room) -> Result<Seen, Closed> {
     let (_, rows) = prompter.size();
     if lines.len() + room.above + room.below <= rows {
@@ -128,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// A person at a terminal of 20 lines who chooses these places.
+    /// Test prompter with a terminal of 20 lines that picks these choices.
     struct Person {
         choices: Vec<usize>,
         offered: Vec<String>,

@@ -1,38 +1,38 @@
-//! The terminal: whether there is one, and its size.
+//! Detects terminals and their sizes.
 
 use std::io::IsTerminal;
 
-/// Whether a person reads stdout.
+/// True if stdout is a terminal.
 pub fn stdout_is_terminal() -> bool {
     std::io::stdout().is_terminal()
 }
 
-/// Whether a person reads stderr.
+/// True if stderr is a terminal.
 pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// Whether a person types at stdin.
+/// True if stdin is a terminal.
 pub fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
 }
 
-/// Whether a person can be asked: they type at stdin and read stderr.
+/// True if a person can be asked: stdin and stderr are terminals.
 pub fn has_person() -> bool {
     stdin_is_terminal() && stderr_is_terminal()
 }
 
-/// The width of the terminal that stdout goes to; `None` when it is none.
+/// The width of the terminal on stdout; `None` if stdout is not a terminal.
 pub fn width() -> Option<usize> {
     columns(stdout_is_terminal().then(std::io::stdout)?)
 }
 
-/// The width of the terminal that stderr goes to; `None` when it is none.
+/// The width of the terminal on stderr; `None` if stderr is not a terminal.
 pub fn stderr_width() -> Option<usize> {
     columns(stderr_is_terminal().then(std::io::stderr)?)
 }
 
-/// The columns and the lines of the terminal that stderr goes to; `None` when it is none.
+/// The columns and lines of the terminal on stderr; `None` if stderr is not a terminal.
 pub fn stderr_size() -> Option<(usize, usize)> {
     size(stderr_is_terminal().then(std::io::stderr)?)
 }

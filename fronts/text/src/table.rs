@@ -6,20 +6,20 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::clean::one_line;
 
-/// Columns between two columns.
+/// Number of spaces between two columns.
 const GAP: u16 = 2;
 
-/// The last column gets at least this, where its content needs it.
+/// Minimum width of the last column, if its content needs it.
 const LAST_COLUMN: usize = 20;
 
-/// Most lines of one row; what is longer is cut with `…`.
+/// Maximum number of lines in one row; longer text is cut with `…`.
 const MAX_LINES: usize = 3;
 
-/// Rows under their headers: no lines, two spaces between columns, no space at the end of a line.
+/// Formats rows under their headers: no lines, two spaces between columns, no trailing spaces.
 ///
-/// With a `width` no line is longer: the last column wraps, and where even that is not enough the
-/// widest of the others are cut. Without one (output that no terminal shows) nothing is cut.
-/// Every cell is cleaned, so a cell may be what a server wrote.
+/// With a `width`, no line is longer: the last column wraps, and if that is not enough, the widest
+/// of the others are cut. Without one (output that is not shown on a terminal), nothing is cut.
+/// Every cell is cleaned, so a cell may contain text from a server.
 pub fn table(headers: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
     let mut table = Table::new();
     table.force_no_tty().load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -49,7 +49,7 @@ fn finish(mut table: Table, widths: &[usize]) -> String {
     table.trim_fmt()
 }
 
-/// One row. All but the last of its cells are cut to their `widths`.
+/// Builds one row. All cells except the last are cut to their `widths`.
 fn cells<T: AsRef<str>>(row: &[T], widths: &[usize]) -> Row {
     let others = widths.len().saturating_sub(1);
     let cell = |(index, text): (usize, &T)| {
@@ -63,7 +63,7 @@ fn cells<T: AsRef<str>>(row: &[T], widths: &[usize]) -> Row {
     row
 }
 
-/// How wide each column would like to be.
+/// The natural width of each column.
 fn content_widths(headers: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(headers.len());
     let mut widths = vec![0; columns];
@@ -78,7 +78,7 @@ fn content_widths(headers: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
     widths
 }
 
-/// Makes the columns fit into `room` with their gaps: the last gives first, then the widest.
+/// Fits the columns and their gaps into `room`: the last column shrinks first, then the widest.
 fn fit(mut widths: Vec<usize>, room: usize) -> Vec<usize> {
     let Some((last, others)) = widths.split_last_mut() else { return widths };
     let room = room.saturating_sub(others.len() * usize::from(GAP)).max(others.len() + 1);

@@ -1,30 +1,30 @@
-//! Makes plain lines of whatever a program printed.
+//! Converts a program's output to plain lines.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The most of a text that is read, in bytes.
+/// Maximum size of a text, in bytes; the rest is ignored.
 pub(crate) const MAX_TEXT: usize = 1024 * 1024;
 
-/// The most lines that are read.
+/// Maximum number of lines; the rest is ignored.
 const MAX_LINES: usize = 20_000;
 
-/// The longest line that is read, in characters.
+/// Maximum length of a line, in characters; the rest is ignored.
 const MAX_LINE: usize = 8 * 1024;
 
-/// Where tabs lead to.
+/// Width of a tab.
 const TAB: usize = 8;
 
 /// A line without its indentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// How far it is indented.
+    /// Its indentation.
     pub indent: usize,
-    /// The rest, without white space at its end.
+    /// The text, without trailing white space.
     pub text: String,
 }
 
-/// The lines of a text without colours, overstruck letters, tabs and control characters.
+/// Splits a text into lines, without colours, overstruck letters, tabs and control characters.
 pub fn clean(text: &[u8]) -> Vec<Line> {
     let text = text.get(..MAX_TEXT).unwrap_or(text);
     let text = String::from_utf8_lossy(text);
@@ -40,7 +40,7 @@ fn plain(line: &str) -> String {
         }
         match c {
             '\u{1b}' => skip_escape(&mut chars),
-            // A letter, a step back and the letter again is how manuals print bold.
+            // Manuals print bold as a letter, a backspace and the letter again.
             '\u{8}' => {
                 if plain.pop().is_some() {
                     columns -= 1;
@@ -62,7 +62,7 @@ fn plain(line: &str) -> String {
     plain
 }
 
-/// Skips what belongs to an escape sequence.
+/// Skips the rest of an escape sequence.
 fn skip_escape(chars: &mut Peekable<Chars<'_>>) {
     match chars.next() {
         // Colours and the like end with a letter.

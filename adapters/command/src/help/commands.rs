@@ -4,14 +4,14 @@ use super::flag::{begins, is_placeholder};
 use super::walk::arguments;
 use super::{Line, MAX_FOUND, Subcommand, is_heading, shorten};
 
-/// The longest name of a subcommand.
+/// Maximum length of a subcommand's name.
 const MAX_NAME: usize = 60;
 
-/// Words that make a heading stand above subcommands.
+/// Words in a heading above subcommands.
 const COMMAND_WORDS: &[&str] =
     &["command", "commands", "subcommand", "subcommands", "functions", "applets", "verbs"];
 
-/// Words that make a heading stand above something else, whatever else it says.
+/// Words in a heading above other lists, which take precedence.
 const OTHER_WORDS: &[&str] = &[
     "option",
     "options",
@@ -31,7 +31,7 @@ const OTHER_WORDS: &[&str] = &[
     "variables",
     "learn",
     "configuration",
-    // Other programs, which are found in `PATH` or were installed beside this one.
+    // Other programs, found in `PATH` or installed with this one.
     "external",
     "extension",
     "extensions",
@@ -39,14 +39,14 @@ const OTHER_WORDS: &[&str] = &[
     "plugins",
 ];
 
-/// How the names of scripts end, which are no subcommands, whoever lists them.
+/// File extensions of scripts, which are never subcommands.
 const SCRIPTS: &[&str] =
     &[".sh", ".bash", ".py", ".pl", ".rb", ".js", ".exe", ".bat", ".cmd", ".ps1"];
 
-/// Subcommands that are about the program itself.
+/// Subcommands about the program itself.
 const OWN: &[&str] = &["help", "completion", "completions"];
 
-/// The subcommands that the text lists. `used` tells of lines that say something else.
+/// Finds the subcommands that the text lists. `used` marks lines with other content.
 pub(super) fn find(lines: &[Line], used: &[bool]) -> Vec<Subcommand> {
     let mut finder = Finder::default();
     for (at, line) in lines.iter().enumerate() {
@@ -57,7 +57,7 @@ pub(super) fn find(lines: &[Line], used: &[bool]) -> Vec<Subcommand> {
         finder.take(line, lines.get(at + 1..).unwrap_or_default());
     }
     finder.add_grammar(lines);
-    // Where a list shows arguments, what shows none takes none.
+    // If a list shows arguments, entries without any take none.
     let shown = finder.found.iter().filter(|entry| entry.usage.is_some()).count();
     if shown > 2 {
         for entry in finder.found.iter_mut().filter(|entry| entry.usage.is_none()) {
@@ -70,11 +70,11 @@ pub(super) fn find(lines: &[Line], used: &[bool]) -> Vec<Subcommand> {
 #[derive(Default)]
 struct Finder {
     found: Vec<Subcommand>,
-    /// Whether the lines stand below a heading of subcommands.
+    /// True below a heading of subcommands.
     inside: bool,
-    /// How far the entries below that heading are indented.
+    /// The indentation of the entries below that heading.
     indent: Option<usize>,
-    /// Whether the names stand in columns at the margin.
+    /// True if the names are in columns without indentation.
     columns: bool,
 }
 
@@ -105,7 +105,7 @@ impl Finder {
             self.indent = None;
             return;
         }
-        // The choices of a subparser stand above their descriptions.
+        // The choices of a subparser are above their descriptions.
         if line.text.starts_with('{') {
             self.indent = None;
             return;
@@ -122,7 +122,7 @@ impl Finder {
         }
     }
 
-    /// Whether a line at the margin is one of several headings over subcommands.
+    /// True if a line without indentation is another heading over subcommands.
     fn goes_on(line: &Line, following: &[Line]) -> bool {
         let words = lower_words(&line.text);
         let other = words.iter().any(|word| OTHER_WORDS.contains(&word.as_str()));
@@ -131,7 +131,7 @@ impl Finder {
         above_entries && !other && !line.text.ends_with('.')
     }
 
-    /// Takes a line that is nothing but names: `access, adduser, audit` or columns of them.
+    /// Reads a line that consists of names: `access, adduser, audit`, or columns of names.
     fn take_list(&mut self, text: &str) -> bool {
         let by_comma: Vec<&str> =
             text.split(',').map(str::trim).filter(|w| !w.is_empty()).collect();
@@ -162,7 +162,7 @@ impl Finder {
         }
     }
 
-    /// Takes the words of `OBJECT := { address | link }`.
+    /// Reads the words of `OBJECT := { address | link }`.
     fn add_grammar(&mut self, lines: &[Line]) {
         let mut rest = lines.iter();
         while let Some(line) = rest.next() {
@@ -188,7 +188,7 @@ impl Finder {
     }
 }
 
-/// Whether a line stands above subcommands.
+/// True if a line is a heading above subcommands.
 fn is_command_heading(line: &Line, following: &[Line]) -> bool {
     let text = line.text.as_str();
     if line.indent > 2 || text.len() > 120 || text.ends_with(['.', ',']) || begins(text) {
@@ -217,7 +217,7 @@ fn lower_words(text: &str) -> Vec<String> {
     words.map(str::to_ascii_lowercase).collect()
 }
 
-/// Reads `name, alias <args>   what it does`.
+/// Parses `name, alias <args>   what it does`.
 pub(super) fn entry(text: &str) -> Option<Subcommand> {
     let (left, summary) = columns(text);
     let (first, mut rest) = left.split_once(' ').unwrap_or((left, ""));
@@ -247,16 +247,16 @@ pub(super) fn entry(text: &str) -> Option<Subcommand> {
     }
     let summary = match (rest.trim(), summary, shown.is_empty()) {
         ("", summary, _) => summary.unwrap_or_default(),
-        // The arguments left no room for a gap.
+        // The arguments leave no room for a gap.
         (rest, None, false) => rest,
-        // Prose, and no entry of a list.
+        // Prose, not an entry of a list.
         _ => return None,
     };
     let usage = (!shown.is_empty()).then(|| Box::new(arguments(&shown)));
     Some(Subcommand { name: name.to_owned(), aliases, summary: shorten(summary), usage })
 }
 
-/// Parts an entry from its description: at a gap, or at a dash.
+/// Splits an entry from its description, at a gap or at a dash.
 fn columns(text: &str) -> (&str, Option<&str>) {
     let gap = text
         .split_once("  ")
@@ -271,7 +271,7 @@ fn columns(text: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a word could be typed to choose a subcommand.
+/// True if a word can be the name of a subcommand.
 pub(super) fn is_name(word: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:+".contains(c);
     let begins = word.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());

@@ -1,25 +1,25 @@
-//! Reads one flag as help texts write it: `-a, --all`, `--file=FILE`, `--[no-]color[=WHEN]`.
+//! Parses one flag of a help text: `-a, --all`, `--file=FILE`, `--[no-]color[=WHEN]`.
 
 use super::value::{Kind, Value};
 use super::{Flag, shorten};
 
-/// The longest name of a flag.
+/// Maximum length of a flag's name.
 const MAX_NAME: usize = 80;
 
-/// The most long names that are taken for one flag.
+/// Maximum number of long names of one flag.
 const MAX_LONG: usize = 3;
 
 /// A flag at the beginning of a line, and the rest of that line.
 #[derive(Debug)]
 pub(super) struct Written<'a> {
     pub(super) flag: Flag,
-    /// What it does, as far as the line says so.
+    /// The description on this line.
     pub(super) rest: &'a str,
-    /// Where the rest begins, in characters from the beginning of the line.
+    /// The column of the rest, in characters from the beginning of the line.
     pub(super) column: Option<usize>,
 }
 
-/// Whether a line could begin with a flag.
+/// True if a line can begin with a flag.
 pub(super) fn begins(text: &str) -> bool {
     let mut chars = text.trim_start_matches('[').chars();
     let (first, second, third) = (chars.next(), chars.next(), chars.next());
@@ -31,10 +31,10 @@ pub(super) fn begins(text: &str) -> bool {
     }
 }
 
-/// Reads the flag at the beginning of a line.
+/// Parses the flag at the beginning of a line.
 pub(super) fn read(text: &str) -> Option<Written<'_>> {
     let (left, right) = columns(text);
-    // The number in `-<number>, -n <number>` is no name.
+    // The number in `-<number>, -n <number>` is not a name.
     let left = if left.starts_with("-<") { left.split_once(", ")?.1 } else { left };
     let gap = if right.is_some() { Gap::Here } else { Gap::None };
     let (flag, left_over) = specs(left, gap)?;
@@ -47,19 +47,19 @@ pub(super) fn read(text: &str) -> Option<Written<'_>> {
     Some(Written { flag, rest, column })
 }
 
-/// Whether white space parts the flag from its description, so that all before it is the flag.
+/// Tells if white space separates the flag from its description; then all before it is the flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Gap {
     Here,
     None,
 }
 
-/// Parts a line at the gap between the flag and its description.
+/// Splits a line at the gap between the flag and its description.
 fn columns(text: &str) -> (&str, Option<&str>) {
     for (at, _) in text.match_indices("  ") {
         let (left, right) = text.split_at_checked(at).unwrap_or((text, ""));
         let right = right.trim_start();
-        // `-V,  --version`, `-h  --help` and `-p NUM  --strip=NUM` go on after the gap.
+        // `-V,  --version`, `-h  --help` and `-p NUM  --strip=NUM` continue after the gap.
         let value = left.split_once(' ').map(|(_, value)| value);
         let is_flag = value.is_none_or(|value| !value.contains(' ') && is_placeholder(value));
         let goes_on =
@@ -71,7 +71,7 @@ fn columns(text: &str) -> (&str, Option<&str>) {
     (text, None)
 }
 
-/// Reads all the names of a flag and its value; what is left over is the description.
+/// Parses all names of a flag and its value; the rest is the description.
 pub(super) fn specs(text: &str, gap: Gap) -> Option<(Flag, &str)> {
     let (mut flag, mut rest) = (Flag::default(), text);
     loop {
@@ -92,11 +92,11 @@ pub(super) fn specs(text: &str, gap: Gap) -> Option<(Flag, &str)> {
         rest = after;
     }
     let long = flag.names.iter().filter(|name| name.starts_with("--")).count();
-    // A line of prose may begin with a list of flags; that is no flag with many names.
+    // A line of prose may begin with a list of flags; that is not one flag with many names.
     (!flag.names.is_empty() && long <= MAX_LONG).then_some((flag, rest))
 }
 
-/// Reads one name with its value, and no others.
+/// Parses one name with its value.
 pub(super) fn specs_one(text: &str) -> Option<(Flag, &str)> {
     let (name, after) = name(text)?;
     let (value, repeatable, after) = value(after, Gap::None);
@@ -105,7 +105,7 @@ pub(super) fn specs_one(text: &str) -> Option<(Flag, &str)> {
     Some((flag, after))
 }
 
-/// Adds a name as it is written; `--[no-]x` is two.
+/// Adds a name as written; `--[no-]x` makes two.
 fn add_name(flag: &mut Flag, name: &str) -> Option<()> {
     let (plain, negation) = match name.split_once("[no") {
         Some((dashes, rest)) => {
@@ -158,12 +158,12 @@ fn name(text: &str) -> Option<(&str, &str)> {
     let part = |c: char| c.is_ascii_alphanumeric() || "-_.?#@+:".contains(c);
     let end = body.find(|c: char| !part(c)).unwrap_or(body.len());
     let body = body.get(..end)?;
-    // The dot, the colon and the dots of `--verbose...` end a name and are not part of it.
+    // Trailing dots and colons, as in `--verbose...`, are not part of a name.
     let body = body.trim_end_matches(['.', ':', '+']);
     text.split_at_checked(start + body.len())
 }
 
-/// The value behind a name, whether dots say that it repeats, and the rest.
+/// The value after a name, true if dots mark it as repeatable, and the rest.
 fn value(text: &str, gap: Gap) -> (Value, bool, &str) {
     if let Some(rest) = text.strip_prefix("...") {
         return (Value::None, true, rest);
@@ -196,14 +196,14 @@ fn value(text: &str, gap: Gap) -> (Value, bool, &str) {
     }
     let bracketed = first.strip_prefix('[').and_then(|inner| inner.strip_suffix(']'));
     let value = match bracketed {
-        // `[<NAME>]` may be left out; the dots of `<file>...` mean that more may follow.
+        // `[<NAME>]` is optional; the dots of `<file>...` mean that more may follow.
         Some(inner) => Value::Optional(Kind::of(inner)),
         None => Value::Required(Kind::of(first)),
     };
     with_dots(value, past_values(after))
 }
 
-/// The text behind more values, where another name follows them: `-e <a> [<b> ...], --extract …`.
+/// Skips further values before another name: `-e <a> [<b> ...], --extract …`.
 fn past_values(text: &str) -> &str {
     let mut rest = text;
     while !rest.strip_prefix(", ").is_some_and(begins) {
@@ -216,7 +216,7 @@ fn past_values(text: &str) -> &str {
     rest
 }
 
-/// The value behind `=`; kubectl writes the default there, and a colon.
+/// The value after `=`; kubectl writes the default there, and a colon.
 fn after_equals(text: &str) -> (Value, bool, &str) {
     if let Some(default) = text.strip_suffix(':').filter(|default| !default.contains(' ')) {
         let repeats = default == "[]";
@@ -237,7 +237,7 @@ fn with_dots(value: Value, after: &str) -> (Value, bool, &str) {
     }
 }
 
-/// The text up to the bracket that closes, and what follows it.
+/// The text up to the closing bracket, and the text after it.
 fn until_closed(text: &str, close: char) -> (&str, &str) {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -254,7 +254,7 @@ fn until_closed(text: &str, close: char) -> (&str, &str) {
     (text, "")
 }
 
-/// The first word; brackets hold it together.
+/// The first word; text in brackets belongs to it.
 pub(super) fn word(text: &str) -> (&str, &str) {
     let mut depth = 0_usize;
     for (at, c) in text.char_indices() {
@@ -270,7 +270,7 @@ pub(super) fn word(text: &str) -> (&str, &str) {
             _ => {}
         }
     }
-    // A bracket that never closes holds nothing together.
+    // An unclosed bracket is ignored.
     if depth > 0 {
         let at = text.find(char::is_whitespace).unwrap_or(text.len());
         return text.split_at_checked(at).unwrap_or((text, ""));
@@ -278,7 +278,7 @@ pub(super) fn word(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// Whether a word stands for something else: `<file>`, `[n]`, `{a,b}`, `FILE`, `NAME=VALUE`.
+/// True if a word is a placeholder: `<file>`, `[n]`, `{a,b}`, `FILE`, `NAME=VALUE`.
 pub(super) fn is_placeholder(word: &str) -> bool {
     if word.starts_with(['<', '{', '[']) || (word.starts_with('(') && word.len() < 40) {
         return true;
@@ -287,14 +287,14 @@ pub(super) fn is_placeholder(word: &str) -> bool {
     letters().count() > 0 && letters().all(char::is_uppercase)
 }
 
-/// Whether a word before the gap is the type of a value and no prose.
+/// True if a word before the gap is the type of a value, not prose.
 fn is_type_word(word: &str, after: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=:/.|[]".contains(c);
     let more = after.split_whitespace().filter(|word| !word.starts_with(['-', '|', ','])).count();
     word.chars().all(plain) && more < 2
 }
 
-/// Adds what a description says.
+/// Adds the facts of a description.
 pub(super) fn describe(mut flag: Flag, description: &str) -> Flag {
     flag.value.learn(description);
     let lower = description.to_ascii_lowercase();
@@ -310,7 +310,7 @@ pub(super) fn describe(mut flag: Flag, description: &str) -> Flag {
     flag.repeatable |= repeats.iter().any(|phrase| lower.contains(phrase));
     flag.repeatable |= many.contains(&kind.as_str());
     if flag.value == Value::None {
-        // A switch given twice is rarely what is meant, and never asked for by a schema.
+        // A repeated switch is rarely intended, and no schema asks for it.
         flag.repeatable = false;
     }
     flag.summary = shorten(description);

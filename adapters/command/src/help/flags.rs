@@ -3,10 +3,10 @@
 use super::flag::{self, Written};
 use super::{Flag, Line, add_flag, is_heading};
 
-/// The most lines that one description may have.
+/// Maximum number of lines of one description.
 const MAX_DESCRIPTION: usize = 30;
 
-/// The flags that lines of their own describe. `used` tells of lines that say something else.
+/// Finds the flags that have their own lines. `used` marks lines with other content.
 pub(super) fn find(lines: &[Line], used: &[bool]) -> Vec<Flag> {
     let mut flags = Vec::new();
     let mut open: Option<Open> = None;
@@ -56,15 +56,15 @@ struct Prose {
     indent: Option<usize>,
 }
 
-/// A flag whose description may go on.
+/// A flag whose description may continue.
 struct Open {
     flag: Flag,
     indent: usize,
-    /// Where its description begins, once that is known.
+    /// The column of its description, once it is known.
     column: Option<usize>,
     description: String,
     lines: usize,
-    /// Whether an empty line has been seen.
+    /// True after an empty line.
     parted: bool,
 }
 
@@ -87,7 +87,7 @@ fn close(flags: &mut Vec<Flag>, open: Option<Open>) {
 // === impl Prose ===
 
 impl Prose {
-    /// Whether a line belongs to the paragraph above it.
+    /// True if a line belongs to the paragraph above it.
     fn goes_on(&mut self, line: &Line) -> bool {
         let is_flag = flag::begins(&line.text);
         let same = self.indent == Some(line.indent) && !line.text.contains("  ");
@@ -104,14 +104,14 @@ impl Prose {
 // === impl Open ===
 
 impl Open {
-    /// Takes a line that belongs to the description.
+    /// Adds a line if it belongs to the description.
     fn takes(&mut self, line: &Line) -> bool {
         if line.text.is_empty() {
             self.parted = true;
             return true;
         }
         let deeper = match self.column {
-            // Wrapped lines may stand a little to the left of the first.
+            // Wrapped lines may start slightly left of the first.
             Some(column) => line.indent + 2 >= column && line.indent > self.indent,
             None => line.indent > self.indent + 1,
         };
@@ -136,8 +136,10 @@ impl Open {
     }
 }
 
-/// Flags that stand on one line without descriptions: `-depth -maxdepth LEVELS -mount`, and
-/// alternatives in brackets: `[-S|--save|--no-save] [--omit <dev|optional>]`.
+/// Parses flags that share one line without descriptions.
+///
+/// For example `-depth -maxdepth LEVELS -mount`, and alternatives in brackets:
+/// `[-S|--save|--no-save] [--omit <dev|optional>]`.
 fn beside(text: &str) -> Vec<Flag> {
     let mut flags = Vec::new();
     if text.starts_with('[') && flag::begins(text) {
@@ -174,7 +176,7 @@ fn beside(text: &str) -> Vec<Flag> {
     flags
 }
 
-/// The flags of `-q|--quiet` or `--a|--b <x>`: a short and a long one are the same flag.
+/// The flags of `-q|--quiet` or `--a|--b <x>`: a short and a long name are one flag.
 pub(super) fn alternatives(group: &str) -> Vec<Flag> {
     let group = group.trim();
     if !flag::begins(group) {
@@ -194,7 +196,7 @@ pub(super) fn alternatives(group: &str) -> Vec<Flag> {
     flags
 }
 
-/// Whether a flag has a short name and no other.
+/// True if a flag has only a short name.
 fn is_short(flag: &Flag) -> bool {
     flag.names.len() == 1 && flag.short().is_some()
 }

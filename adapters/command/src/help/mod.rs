@@ -1,12 +1,11 @@
-//! What a program can do, read from its help text.
+//! Parses help texts into commands, flags and positionals.
 //!
-//! Read in this order: `clean` makes plain lines of whatever was printed, `flag` reads one flag,
-//! `flags` finds all of them, `commands` finds subcommands, `synopsis` finds usage lines,
-//! `tokens` takes them apart, `usage` reads one and `walk` all of them, and `read` puts it all
-//! together.
+//! Read in this order: `clean` converts output to plain lines, `flag` parses one flag, `flags`
+//! finds all of them, `commands` finds subcommands, `synopsis` finds usage lines, `tokens` splits
+//! them into parts, `usage` interprets one and `walk` all of them, and `read` combines the results.
 //!
-//! **Invariant:** pure and total. Whatever a program prints, the result is a [`Program`], in time
-//! and size bounded by what was read.
+//! **Invariant:** pure and total. For any output, the result is a [`Program`], with time and size
+//! bounded by the input.
 
 mod clean;
 mod value;
@@ -26,80 +25,80 @@ pub use value::{Kind, Value, ValueType};
 
 use self::synopsis::Synopsis;
 
-/// The most flags, subcommands or positionals that are taken from one text.
+/// Maximum number of flags, subcommands or positionals from one text.
 pub(crate) const MAX_FOUND: usize = 1000;
 
-/// The longest summary kept, in bytes.
+/// Maximum length of a summary, in bytes.
 pub(crate) const MAX_SUMMARY: usize = 400;
 
-/// What a help text says.
+/// The content of a help text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Program {
-    /// What it is for, in a line.
+    /// Its purpose, in one line.
     pub summary: String,
-    /// The words that choose what it does.
+    /// Its subcommands.
     pub subcommands: Vec<Subcommand>,
     /// Its flags.
     pub flags: Vec<Flag>,
-    /// What follows the flags.
+    /// Its positional arguments.
     pub positionals: Vec<Positional>,
-    /// The first of the positionals that may stand after `--`, where that is known to work.
+    /// The first positional that may come after `--`, if that is known to work.
     pub separator: Option<usize>,
-    /// Whether a usage line was found.
+    /// True if a usage line was found.
     pub has_usage: bool,
-    /// Whether it does something without a subcommand, although it has some.
+    /// True if it can run without a subcommand, although it has some.
     pub runs_alone: bool,
-    /// Whether `@FILE` stands for arguments in a file.
+    /// True if `@FILE` stands for arguments in a file.
     pub response_files: bool,
-    /// Whether it reads its arguments as most programs do, so that `--` ends the flags.
+    /// True if it parses arguments like most programs, so that `--` ends the flags.
     pub conventional: bool,
 }
 
-/// A word that chooses what a program does.
+/// A subcommand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subcommand {
-    /// The word.
+    /// Its name.
     pub name: String,
-    /// Other words for the same.
+    /// Other names for it.
     pub aliases: Vec<String>,
-    /// What it does.
+    /// Its summary.
     pub summary: String,
-    /// What a usage line tells of it, where the text has one.
+    /// The content of its usage line, if the text has one.
     pub usage: Option<Box<Program>>,
 }
 
 /// One flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Flag {
-    /// Its names as they are typed, dashes included.
+    /// Its names as typed, dashes included.
     pub names: Vec<String>,
-    /// The name that switches it off, where it has one.
+    /// The name that switches it off, if it has one.
     pub negation: Option<String>,
-    /// What it takes.
+    /// Its value.
     pub value: Value,
-    /// Whether it may be given more than once.
+    /// True if it may be given more than once.
     pub repeatable: bool,
-    /// Whether all subcommands have it.
+    /// True if all subcommands have it.
     pub shared: bool,
-    /// What it does.
+    /// Its summary.
     pub summary: String,
 }
 
-/// An argument that is known by its place.
+/// A positional argument.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Positional {
-    /// What the usage line calls it.
+    /// Its name in the usage line.
     pub name: String,
-    /// Whether it must be there.
+    /// True if it is required.
     pub required: bool,
-    /// Whether there may be several.
+    /// True if it may have several values.
     pub repeated: bool,
-    /// What it is.
+    /// Its summary.
     pub summary: String,
 }
 
-/// Reads a help text. `words` are the program and what was typed before the help flag.
+/// Parses a help text. `words` are the program and the words typed before the help flag.
 pub fn read(text: &[u8], words: &[&str]) -> Program {
     let lines = clean(text);
     let plain: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
@@ -125,12 +124,12 @@ pub fn read(text: &[u8], words: &[&str]) -> Program {
 // === impl Program ===
 
 impl Program {
-    /// Whether anything could be made of the text.
+    /// True if any content was recognised.
     pub fn is_understood(&self) -> bool {
         self.has_usage || !self.flags.is_empty() || !self.subcommands.is_empty()
     }
 
-    /// The flag of this name.
+    /// The flag with this name.
     pub fn flag(&self, name: &str) -> Option<&Flag> {
         self.flags.iter().find(|flag| flag.names.iter().any(|own| own == name))
     }
@@ -139,7 +138,7 @@ impl Program {
 // === impl Flag ===
 
 impl Flag {
-    /// The name by which it is given: the first long one, else the first.
+    /// The preferred name: the first long one, else the first.
     pub fn name(&self) -> &str {
         let long = self.names.iter().find(|name| name.starts_with("--"));
         long.or_else(|| self.names.first()).map(String::as_str).unwrap_or_default()
@@ -156,9 +155,9 @@ impl Flag {
         self.names.iter().find(one)?.strip_prefix('-')
     }
 
-    /// Takes over what `other`, which has a name in common, says besides.
+    /// Adds the facts of `other`, which has a name in common.
     pub(crate) fn merge(&mut self, other: Self) {
-        // What has a short and a long name already is not made one with another flag.
+        // A flag with a short and a long name gets no further names.
         let whole = self.long().is_some() && self.short().is_some();
         for name in other.names {
             if !whole && !self.names.contains(&name) {
@@ -176,7 +175,7 @@ impl Flag {
     }
 }
 
-/// Adds a flag, or what it says to the flag that has one of its names.
+/// Adds a flag, or merges it into the flag that has one of its names.
 pub(crate) fn add_flag(flags: &mut Vec<Flag>, flag: Flag) {
     let room = flags.len() < MAX_FOUND;
     let shares = |known: &&mut Flag| known.names.iter().any(|name| flag.names.contains(name));
@@ -187,7 +186,7 @@ pub(crate) fn add_flag(flags: &mut Vec<Flag>, flag: Flag) {
     }
 }
 
-/// `text`, cut where it gets too long.
+/// `text`, shortened to the maximum length.
 pub(crate) fn shorten(text: &str) -> String {
     let text = text.trim();
     match text.split_at_checked(text.floor_char_boundary(MAX_SUMMARY)) {
@@ -211,11 +210,11 @@ fn summary(lines: &[Line], used: &[bool]) -> String {
         }
         text.push(' ');
     }
-    // A line of a manual's section NAME says the name first.
+    // A line of a manual's NAME section starts with the name.
     shorten(text.split_once(" - ").map_or(text.as_str(), |(_, what)| what))
 }
 
-/// Whether a line tells something, and is no heading, no version and no complaint.
+/// True if a line is prose: not a heading, a version or an error message.
 fn is_prose(line: &Line) -> bool {
     let text = line.text.as_str();
     let second = text.split_whitespace().nth(1).unwrap_or_default();
@@ -235,13 +234,13 @@ fn is_prose(line: &Line) -> bool {
         && !complaint.iter().any(|words| text.contains(words))
 }
 
-/// Whether a line stands above others.
+/// True if a line is a heading.
 pub(crate) fn is_heading(text: &str) -> bool {
     let letters = || text.chars().filter(|c| c.is_alphabetic());
     text.ends_with(':') || (letters().next().is_some() && letters().all(char::is_uppercase))
 }
 
-/// Texts that only programs print which read their arguments with one of the usual libraries.
+/// Phrases that only programs with one of the common argument parsers print.
 const CONVENTIONAL: &[&str] = &[
     "Print help",
     "print help",
@@ -258,7 +257,7 @@ fn is_conventional(lines: &[&str]) -> bool {
     lines.iter().any(|line| CONVENTIONAL.iter().any(|phrase| line.contains(phrase)))
 }
 
-/// Whether a flag is a word after a single dash: such programs have rules of their own.
+/// True if all names are words after a single dash: such programs have their own rules.
 fn is_one_dash_word(flag: &Flag) -> bool {
     let word = |name: &String| !name.starts_with("--") && name.chars().count() > 3;
     flag.names.iter().all(word)

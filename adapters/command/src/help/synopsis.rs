@@ -3,21 +3,21 @@
 use super::Line;
 use super::flag::{begins, is_placeholder};
 
-/// The most usage lines that are read.
+/// Maximum number of usage lines.
 const MAX_USAGES: usize = 64;
 
-/// The most lines that one usage may be wrapped into.
+/// Maximum number of lines that one usage is wrapped into.
 const MAX_WRAPPED: usize = 60;
 
 /// The usage lines of a text.
 pub(super) struct Synopsis {
-    /// What follows the program's name and the words that were typed, each on one line.
+    /// The text after the program's name and the typed words, each usage on one line.
     pub(super) usages: Vec<String>,
-    /// Which lines of the text they were.
+    /// Marks the lines of the text that they occupy.
     pub(super) used: Vec<bool>,
 }
 
-/// Finds the usage lines. `words` are the program and what was typed before the help flag.
+/// Finds the usage lines. `words` are the program and the words typed before the help flag.
 pub(super) fn find(lines: &[Line], words: &[&str]) -> Synopsis {
     let name = words.first().copied().unwrap_or_default();
     let mut finder = Finder { lines, name, whole: Vec::new(), used: vec![false; lines.len()] };
@@ -47,12 +47,12 @@ struct Finder<'a> {
 // === impl Finder ===
 
 impl Finder<'_> {
-    /// Reads the block that the line at `at` opens; where the text goes on.
+    /// Parses the block that starts at the line `at`; returns the line after it.
     fn block(&mut self, at: usize, rest: &str) -> usize {
         let opener = self.lines.get(at).map_or(0, |line| line.indent);
         self.mark(at);
         let before = self.whole.len();
-        // The first word is the program's name, whatever it was started as.
+        // The first word is the program's name, whatever name it was started with.
         let mut prog = rest.split_whitespace().next().unwrap_or(self.name).to_owned();
         if !rest.is_empty() {
             self.whole.push(rest.to_owned());
@@ -67,7 +67,7 @@ impl Finder<'_> {
                 None if first.is_empty() => {}
                 None if describes_flag(&line.text) => return at,
                 Some(another) => self.whole.push(another.to_owned()),
-                // Descriptions may stand beside usages.
+                // Descriptions may be next to usages.
                 None if first == prog || first == self.name => {
                     let usage = line.text.split("  ").next().unwrap_or_default();
                     self.whole.push(usage.to_owned());
@@ -87,7 +87,7 @@ impl Finder<'_> {
         end.min(self.lines.len())
     }
 
-    /// Lines such as `OPTIONS := { -a | -b }` describe no flag in a way that can be relied upon.
+    /// Marks lines such as `OPTIONS := { -a | -b }`, which describe no flag reliably.
     fn mark_grammar(&mut self) {
         let mut open = false;
         for (at, line) in self.lines.iter().enumerate() {
@@ -111,7 +111,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Takes a usage at the very beginning that no word announces: `systemctl [OPTIONS...] COMMAND`.
+    /// Parses a usage on the first line without a heading: `systemctl [OPTIONS...] COMMAND`.
     fn unmarked(&mut self) -> Option<()> {
         let first = self.lines.iter().enumerate().find(|(_, line)| !line.text.is_empty());
         let (at, line) = first?;
@@ -125,7 +125,7 @@ impl Finder<'_> {
     }
 }
 
-/// What follows `usage:` in a line that opens a block of usages.
+/// The text after `usage:` in a line that starts a block of usages.
 fn opening(text: &str) -> Option<&str> {
     let word = text.split([':', ' ']).next()?;
     let rest = text.get(word.len()..)?.trim_start_matches(':').trim_start();
@@ -138,12 +138,12 @@ fn opening(text: &str) -> Option<&str> {
     }
 }
 
-/// Whether a line describes a flag, and is no wrapped usage that happens to begin with one.
+/// True if a line describes a flag, and is not a wrapped usage that begins with one.
 fn describes_flag(text: &str) -> bool {
     text.starts_with('-') && begins(text) && (text.contains("  ") || text.contains(", -"))
 }
 
-/// The usage without the program's name and the words that were typed after it.
+/// The usage without the program's name and the typed words after it.
 fn after_words(usage: &str, words: &[&str]) -> String {
     let first = usage.split_whitespace().next().unwrap_or_default();
     let is_name = !first.starts_with(['[', '<', '-', '{', '(']);

@@ -1,15 +1,15 @@
-//! Takes a usage line apart: words, optional parts, groups, alternatives, dots.
+//! Splits a usage line into words, optional parts, groups, alternatives and dots.
 
-/// How deep brackets may nest; what is deeper is read as words.
+/// Maximum nesting of brackets; deeper ones are parsed as words.
 const MAX_DEPTH: usize = 12;
 
-/// The most parts of one line.
+/// Maximum number of parts of one line.
 const MAX_PARTS: usize = 2000;
 
 /// A part of a usage line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// A word as it is written: `file`, `<file>`, `--all`, `TYPE[.VERSION]`.
+    /// A word as written: `file`, `<file>`, `--all`, `TYPE[.VERSION]`.
     Word(String),
     /// `[…]`
     Optional(Vec<Part>),
@@ -21,7 +21,7 @@ pub(super) enum Part {
     Dots,
 }
 
-/// The parts of a usage line.
+/// Splits a usage line into parts.
 pub(super) fn parse(text: &str) -> Vec<Part> {
     let chars: Vec<char> = text.chars().collect();
     let mut parser = Parser { chars: &chars, at: 0, left: MAX_PARTS };
@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Vec<Part> {
 struct Parser<'a> {
     chars: &'a [char],
     at: usize,
-    /// How many parts may still be made.
+    /// Number of parts that may still be created.
     left: usize,
 }
 
@@ -82,7 +82,7 @@ impl Parser<'_> {
         parts
     }
 
-    /// A word up to white space or a bracket that is not its own.
+    /// Parses a word up to white space or a bracket that it did not open.
     fn word(&mut self) -> String {
         let (mut word, mut angles, mut brackets) = (String::new(), 0_usize, Vec::new());
         while let Some(c) = self.peek(0) {
@@ -111,14 +111,14 @@ impl Parser<'_> {
             self.at += 1;
         }
         if word.is_empty() {
-            // Whatever this is, it is taken, so that there is an end.
+            // Consumes any other character, so that the loop ends.
             word.extend(self.peek(0));
             self.at += 1;
         }
         word
     }
 
-    /// Whether a brace begins a list of choices: `{a,b}` without white space.
+    /// True if a brace starts a list of choices: `{a,b}` without white space.
     fn is_list(&self) -> bool {
         let rest = self.chars.get(self.at..).unwrap_or_default();
         let inner = rest.iter().take_while(|c| **c != '}');

@@ -1,4 +1,4 @@
-//! Reads the parts of one usage line.
+//! Interprets the parts of one usage line.
 
 use super::commands::is_name;
 use super::flag::is_placeholder;
@@ -7,14 +7,14 @@ use super::tokens::{Part, parse};
 use super::value::{Kind, Value};
 use super::{Flag, Positional, add_flag};
 
-/// The most positionals of one usage.
+/// Maximum number of positionals of one usage.
 const MAX_POSITIONALS: usize = 24;
 
-/// Words in the place of flags or subcommands.
+/// Placeholders for flags and for subcommands.
 const FLAG_WORDS: &[&str] = &["option", "options", "flag", "flags", "opts", "opt"];
 const COMMAND_WORDS: &[&str] = &["command", "subcommand", "commands", "verb", "object", "applet"];
 
-/// Words for values, which never choose what a program does.
+/// Words for values, which are never subcommands.
 const NOUNS: &[&str] = &[
     "file",
     "files",
@@ -49,20 +49,20 @@ const NOUNS: &[&str] = &[
 /// Words for several values.
 const PLURALS: &[&str] = &["files", "args", "arguments", "paths", "urls", "packages", "hosts"];
 
-/// What one usage line says.
+/// The content of one usage line.
 #[derive(Debug, Default)]
 pub(super) struct Usage {
     pub(super) flags: Vec<Flag>,
     pub(super) positionals: Vec<Positional>,
     pub(super) separator: Option<usize>,
-    /// A plain word at the beginning, as in `git stash drop`.
+    /// A literal word at the beginning, as in `git stash drop`.
     pub(super) literal: Option<String>,
     literal_need: Need,
-    /// Whether a flag that must be there came before anything else.
+    /// True if a required flag came first.
     led_by_flag: bool,
     /// The subcommands of `{a,b} ...`.
     pub(super) choices: Vec<String>,
-    /// Whether a subcommand must or may follow.
+    /// True if a subcommand must or may follow.
     pub(super) wants_command: bool,
 }
 
@@ -76,7 +76,7 @@ impl Usage {
         usage
     }
 
-    /// A word that looked like a subcommand is the name of the first argument after all.
+    /// Treats a word that looked like a subcommand as the name of the first argument.
     pub(super) fn put_first(&mut self, name: String) {
         let required = self.literal_need == Need::Required;
         if COMMAND_WORDS.contains(&name.as_str()) {
@@ -111,13 +111,13 @@ impl Usage {
                     }
                     after
                 }
-                // `A | B` without brackets: what comes first is as good.
+                // `A | B` without brackets: only the first alternative is used.
                 Part::Or => after.split_first().map_or(after, |(_, after)| after),
             };
         }
     }
 
-    /// What stands in brackets.
+    /// Interprets a part in brackets.
     fn bracket(&mut self, inner: &[Part], need: Need) {
         if let Some(text) = flags_only(inner) {
             for flag in alternatives(&text) {
@@ -153,7 +153,7 @@ impl Usage {
         }
     }
 
-    /// `(-m | --message) <message>`: names of one flag, and its value.
+    /// Adds `(-m | --message) <message>`: names of one flag, and its value.
     fn flags_with_value(&mut self, flags: &str, value: &str) {
         for mut flag in alternatives(flags) {
             flag.value = Value::Required(Kind::of(value));
@@ -161,7 +161,7 @@ impl Usage {
         }
     }
 
-    /// `[-t dsa | rsa]`: a flag whose values are listed.
+    /// Adds `[-t dsa | rsa]`: a flag with enumerated values.
     fn flag_with_choices(&mut self, first: &str, inner: &[Part]) -> bool {
         let words: Option<Vec<&String>> = inner
             .iter()
@@ -184,7 +184,7 @@ impl Usage {
         true
     }
 
-    /// A word; what follows it.
+    /// Interprets a word; returns the parts after it.
     fn word<'p>(&mut self, word: &str, after: &'p [Part], need: Need) -> &'p [Part] {
         if word == "--" {
             self.separator = self.separator.or(Some(self.positionals.len()));
@@ -197,7 +197,7 @@ impl Usage {
         let plain = normal(word);
         let skipped = FLAG_WORDS.iter().any(|w| plain == *w || plain.ends_with(&format!("_{w}")));
         if skipped || plain.is_empty() || word.starts_with('+') {
-            // Dots behind it belong to it.
+            // The dots after it belong to it.
             return after.strip_prefix(&[Part::Dots]).unwrap_or(after);
         }
         if let Some(inner) = word.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
@@ -217,7 +217,7 @@ impl Usage {
         after
     }
 
-    /// Whether a word stands for itself, and for nothing else.
+    /// True if a word is literal, not a placeholder.
     fn is_literal(&self, word: &str, after: &[Part], need: Need) -> bool {
         let more = after.first().is_some_and(|part| !matches!(part, Part::Dots | Part::Or));
         let alone = after.is_empty() && need == Need::Required;
@@ -227,7 +227,7 @@ impl Usage {
     }
 
     fn positional(&mut self, name: String, need: Need) {
-        // `FILE [FILE ...]` is one thing, several times.
+        // `FILE [FILE ...]` is one repeated argument.
         if let Some(known) = self.positionals.iter_mut().find(|known| known.name == name) {
             known.repeated = true;
             return;
@@ -239,7 +239,7 @@ impl Usage {
         }
     }
 
-    /// A flag, and its value if the next word is one; what follows.
+    /// Adds a flag, and its value if the next word is one; returns the parts after it.
     fn flag<'p>(&mut self, word: &str, after: &'p [Part], need: Need) -> &'p [Part] {
         if let Some(bundle) = bundle(word) {
             for name in bundle {
@@ -249,7 +249,7 @@ impl Usage {
             return after;
         }
         let (value, after) = match after.split_first() {
-            // Outside of brackets a list of words is one of subcommands.
+            // Outside of brackets, a list of words is a list of subcommands.
             Some((Part::Word(value), _)) if value.starts_with('{') && need == Need::Required => {
                 (None, after)
             }
@@ -268,7 +268,7 @@ impl Usage {
     }
 }
 
-/// Whether what is read must be there.
+/// Tells if a part is required.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Need {
     #[default]
@@ -276,7 +276,7 @@ enum Need {
     Optional,
 }
 
-/// The text of a bracket that holds nothing but alternatives of one flag: `-q | --quiet`.
+/// The text of a bracket that contains only alternatives of one flag: `-q | --quiet`.
 fn flags_only(inner: &[Part]) -> Option<String> {
     let mut text = String::new();
     for part in inner {
@@ -291,7 +291,7 @@ fn flags_only(inner: &[Part]) -> Option<String> {
     text.contains('|').then_some(text)
 }
 
-/// The flags of `-lv`, which are typed together.
+/// The flags of a bundle such as `-lv`.
 fn bundle(word: &str) -> Option<Vec<String>> {
     let letters = word.strip_prefix('-')?;
     let plain = letters.chars().all(|c| c.is_ascii_alphanumeric());
@@ -301,12 +301,12 @@ fn bundle(word: &str) -> Option<Vec<String>> {
     (plain && together).then(|| letters.chars().map(|c| format!("-{c}")).collect())
 }
 
-/// Whether a word behind a flag is its value.
+/// True if a word after a flag is its value.
 fn is_value(word: &str) -> bool {
     !word.starts_with('-')
 }
 
-/// What a placeholder is called: `<file name>` → `file_name`, `TYPE[.VERSION]` → `type`.
+/// The name of a placeholder: `<file name>` → `file_name`, `TYPE[.VERSION]` → `type`.
 fn normal(word: &str) -> String {
     let inner = word.trim_matches(['<', '>', '\'', '"', ':']);
     let cut = inner.split(['[', '<', '(', '=', '{']).next().unwrap_or(inner);

@@ -1,34 +1,34 @@
-//! What a flag takes: its type, its choices and its default.
+//! The value of a flag: its type, its choices and its default.
 
 use serde::{Deserialize, Serialize};
 
-/// The most choices that are listed.
+/// Maximum number of choices.
 const MAX_CHOICES: usize = 64;
 
-/// What a flag takes.
+/// The value of a flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Value {
-    /// Nothing: it is there or not.
+    /// No value: a switch.
     #[default]
     None,
-    /// A value.
+    /// A required value.
     Required(Kind),
-    /// A value, or nothing.
+    /// An optional value.
     Optional(Kind),
 }
 
-/// What a value looks like.
+/// The format of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kind {
-    /// What the help text calls it.
+    /// Its name in the help text.
     pub name: String,
     /// Its type.
     pub value_type: ValueType,
-    /// The only values there are; none for any.
+    /// The allowed values; empty for any.
     pub choices: Vec<String>,
-    /// What holds without the flag.
+    /// The default without the flag.
     pub default: Option<String>,
-    /// Whether it is written behind `=`, even where the flag has a single dash.
+    /// True if it is written after `=`, even after a single dash.
     pub joined: bool,
 }
 
@@ -49,7 +49,7 @@ pub enum ValueType {
 // === impl Value ===
 
 impl Value {
-    /// What it looks like, if there is any.
+    /// The format of the value, if there is one.
     pub fn kind(&self) -> Option<&Kind> {
         match self {
             Self::None => None,
@@ -57,7 +57,7 @@ impl Value {
         }
     }
 
-    /// Adds what the description of the flag says of its value.
+    /// Adds the facts of the flag's description.
     pub(super) fn learn(&mut self, summary: &str) {
         let (Self::Required(kind) | Self::Optional(kind)) = self else { return };
         if kind.choices.is_empty() {
@@ -72,7 +72,7 @@ impl Value {
 // === impl Kind ===
 
 impl Kind {
-    /// A value as it is written behind a flag: `FILE`, `<n>`, `{a,b}`, `a|b`.
+    /// Parses a value as written after a flag: `FILE`, `<n>`, `{a,b}`, `a|b`.
     pub(super) fn of(written: &str) -> Self {
         let name = written.trim_matches(|c: char| c.is_whitespace() || "<>()=".contains(c));
         let name = name.trim_end_matches("...").trim_matches(['<', '>', ' ']);
@@ -94,7 +94,7 @@ impl Kind {
         Self { name: "value".to_owned(), value_type, default, ..Self::default() }
     }
 
-    /// Whether this could be such a value.
+    /// True if the text is a valid value.
     fn may_be(&self, text: &str) -> bool {
         let fits = match self.value_type {
             ValueType::Text => true,
@@ -116,7 +116,7 @@ fn type_of(name: &str) -> ValueType {
     }
 }
 
-/// The choices in `{a,b}`, `<a|b>`, `(a|b)` or `a|b`.
+/// Parses the choices in `{a,b}`, `<a|b>`, `(a|b)` or `a|b`.
 fn written_choices(written: &str) -> Vec<String> {
     let inner = written.trim().trim_end_matches("...").trim();
     let braces = inner.strip_prefix('{').and_then(|inner| inner.strip_suffix('}'));
@@ -128,14 +128,14 @@ fn written_choices(written: &str) -> Vec<String> {
         (None, None) => (inner, '|'),
     };
     let words: Vec<&str> = inner.split(mark).map(str::trim).collect();
-    // `<pkg|glob>` names two kinds of values; only `a|b|c` or lower-case words in braces are few
-    // enough letters apart from placeholders to be believed.
+    // `<pkg|glob>` names two kinds of values. Only `a|b|c`, or lower-case words in braces, differ
+    // enough from placeholders to count as choices.
     let plain = words.iter().all(|word| is_choice(word));
     let believed = mark == ',' || words.len() > 2 || braces.is_some();
     if words.len() > 1 && plain && believed { listed(words) } else { Vec::new() }
 }
 
-/// The choices that a description lists in a way that means all of them.
+/// Parses the choices that a description enumerates completely.
 fn choices_in(summary: &str) -> Vec<String> {
     for (begin, end) in [("[possible values:", ']'), ("(choices:", ')'), ("[choices:", ']')] {
         if let Some(list) = after(summary, begin).and_then(|rest| rest.split(end).next()) {
@@ -147,7 +147,7 @@ fn choices_in(summary: &str) -> Vec<String> {
     quoted_list(summary)
 }
 
-/// The choices in `("always", "missing", "never")`.
+/// Parses the choices in `("always", "missing", "never")`.
 fn quoted_list(summary: &str) -> Vec<String> {
     for piece in summary.split('(').skip(1) {
         let inner = piece.split(')').next().unwrap_or_default();
@@ -164,7 +164,7 @@ fn quoted_list(summary: &str) -> Vec<String> {
     Vec::new()
 }
 
-/// The default that a description names.
+/// Parses the default in a description.
 fn default_in(summary: &str) -> Option<String> {
     let found = [("[default:", ']'), ("(default:", ')'), ("(default is ", ')'), ("(default ", ')')];
     let (begin, end) = found.iter().find(|(begin, _)| summary.contains(begin))?;

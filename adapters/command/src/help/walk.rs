@@ -1,17 +1,17 @@
-//! Makes flags, positionals and subcommands of the parts of usage lines.
+//! Converts usage lines to flags, positionals and subcommands.
 
 use super::commands::is_name;
 use super::usage::Usage;
 use super::{MAX_FOUND, Positional, Program, Subcommand, add_flag};
 
-/// Adds what the usage lines say to what the rest of the text says.
+/// Adds the content of the usage lines to that of the rest of the text.
 pub(super) fn apply(program: &mut Program, usages: &[String]) {
     let read: Vec<Usage> = usages.iter().map(|usage| Usage::read(usage)).collect();
     let mut literals: Vec<&str> =
         read.iter().filter_map(|usage| usage.literal.as_deref()).collect();
     literals.sort_unstable();
     literals.dedup();
-    // One literal word alone may as well be the name of a value.
+    // A single literal word may be the name of a value.
     let many = literals.len() > 1;
     let known: Vec<String> = program.subcommands.iter().map(|known| known.name.clone()).collect();
     let (mut own, mut of_subcommands) = (Vec::new(), Vec::new());
@@ -40,7 +40,7 @@ pub(super) fn apply(program: &mut Program, usages: &[String]) {
     take(program, own);
 }
 
-/// What stands behind the name of a subcommand in a list: `start UNIT...`.
+/// Parses the text after the name of a subcommand in a list: `start UNIT...`.
 pub(super) fn arguments(text: &str) -> Program {
     let mut usage = Usage::read(text);
     let mut program = Program { has_usage: true, ..Program::default() };
@@ -61,7 +61,7 @@ fn add_subcommand(program: &mut Program, name: &str, usage: Option<Program>) {
     let known = program.subcommands.iter_mut().find(|known| known.name == name);
     let (Some(known), Some(usage)) = (known, usage) else { return };
     match &mut known.usage {
-        // Several lines of the same subcommand: all of their flags, the longer list of arguments.
+        // Several lines of one subcommand: merge all flags, keep the longer list of arguments.
         Some(first) => {
             for flag in usage.flags {
                 add_flag(&mut first.flags, flag);
@@ -75,12 +75,12 @@ fn add_subcommand(program: &mut Program, name: &str, usage: Option<Program>) {
     }
 }
 
-/// Gives the program what usages of it say.
+/// Adds the content of usages to the program.
 fn take(program: &mut Program, usages: Vec<Usage>) {
     let mut shape: Option<Shape> = None;
     for usage in usages {
         for flag in usage.flags {
-            // What lines of their own say of flags is better than what a usage line does.
+            // A flag's own line is better than a usage line.
             if !program.flags.iter().any(|known| known.names.iter().any(|n| flag.names.contains(n)))
             {
                 add_flag(&mut program.flags, flag);
@@ -111,7 +111,7 @@ impl Shape {
         Self { positionals: positionals.to_vec(), separator }
     }
 
-    /// The richer of two; only what both need in the same place is required.
+    /// The richer of two; an argument is required only if both require it in the same position.
     fn or_other(self, other: Self) -> Self {
         let rank = |shape: &Self| {
             let repeated = shape.positionals.iter().filter(|p| p.repeated).count();

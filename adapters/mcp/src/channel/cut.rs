@@ -1,4 +1,4 @@
-//! What the ends of a message tell that is too long to be kept.
+//! Finds the request id in the two ends of a message that is too long to be kept.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Deserializer as _;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 
-/// What is known of a message by its beginning.
+/// The members found at the beginning of a message.
 #[derive(Default)]
 struct Beginning {
     id: Option<u64>,
@@ -14,13 +14,13 @@ struct Beginning {
     has_method: bool,
 }
 
-/// The request that the message with these ends is the reply to. Where the id stands in between, or
-/// in a batch, nobody can tell.
+/// The id of the request that the message with these ends replies to. `None` if the id is in the
+/// middle, or in a batch.
 ///
-/// A question of the server has an id as well, which says nothing of our requests.
+/// A request of the server has an id as well, which is not an id of our requests.
 pub(crate) fn replied(beginning: &[u8], end: &[u8]) -> Option<u64> {
     let mut found = Beginning::default();
-    // It ends in the middle of something, which is an error.
+    // The beginning is cut off, so parsing ends with an error.
     drop(serde_json::Deserializer::from_slice(beginning).deserialize_map(&mut found));
     if !found.has_result || found.has_method {
         return None;
@@ -28,8 +28,8 @@ pub(crate) fn replied(beginning: &[u8], end: &[u8]) -> Option<u64> {
     found.id.or_else(|| last_id(end))
 }
 
-/// The id at the end of a message, where many servers put it. What stands directly before the last
-/// bracket is a member of the message itself, and of nothing in it.
+/// The id at the end of a message, where many servers put it. A member directly before the last
+/// bracket belongs to the message itself, not to a nested object.
 fn last_id(end: &[u8]) -> Option<u64> {
     let end = String::from_utf8_lossy(end);
     let mut members = end.trim_end().strip_suffix('}')?.trim_end();
@@ -56,7 +56,7 @@ impl<'de> Visitor<'de> for &mut Beginning {
         let mut id = None;
         loop {
             let name = members.next_key::<Cow<'_, str>>()?;
-            // Only now, for a number at the very end may go on.
+            // Set only after the next key: a number at the very end may be cut off.
             self.id = self.id.or(id);
             match name.as_deref() {
                 Some("id") => id = Some(members.next_value()?),

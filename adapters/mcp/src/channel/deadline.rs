@@ -1,4 +1,4 @@
-//! What becomes known of a request while its reply is waited for.
+//! Signals between a pending request and the code that handles its progress and questions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,56 +7,56 @@ use std::task::{Context, Poll};
 use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 
-/// What tells a waiting request that more time is needed, and others that it is over.
+/// Extends or pauses the deadline of a waiting request, and signals its end to others.
 #[derive(Debug, Default)]
 pub(crate) struct DeadlineSignals {
-    /// Who waits for the reply; there is only one.
+    /// The task that waits for the reply; there is only one.
     waiting: AtomicWaker,
-    /// Progress was made, or a question opened or closed.
+    /// Set when progress is made, or a question is opened or closed.
     changed: AtomicBool,
     progressed: AtomicBool,
-    /// Questions that are open.
+    /// The number of open questions.
     questions: AtomicUsize,
-    /// Whether the request is over, and who is to know.
+    /// True if the request is over; `over` wakes the tasks that wait for that.
     ended: AtomicBool,
     over: Notify,
 }
 
-/// Says that a request is over, when it is dropped.
+/// Signals the end of a request when it is dropped.
 pub(crate) struct EndSignal(Arc<DeadlineSignals>);
 
 // === impl DeadlineSignals ===
 
 impl DeadlineSignals {
-    /// Notes progress.
+    /// Records progress.
     pub(crate) fn progress(&self) {
         self.progressed.store(true, Ordering::Release);
         self.change();
     }
 
-    /// Whether progress was made since this was asked last.
+    /// True if progress was made since the last call.
     pub(crate) fn take_progress(&self) -> bool {
         self.progressed.swap(false, Ordering::AcqRel)
     }
 
-    /// Notes that a question is open.
+    /// Records that a question is open.
     pub(crate) fn ask(&self) {
         self.questions.fetch_add(1, Ordering::AcqRel);
         self.change();
     }
 
-    /// Notes that one is no longer.
+    /// Records that a question is closed.
     pub(crate) fn answer(&self) {
         self.questions.fetch_sub(1, Ordering::AcqRel);
         self.change();
     }
 
-    /// Whether questions are open.
+    /// True if questions are open.
     pub(crate) fn is_asking(&self) -> bool {
         self.questions.load(Ordering::Acquire) > 0
     }
 
-    /// Ready when something has changed since this was asked last.
+    /// Ready if something has changed since the last call.
     pub(crate) fn poll_changed(&self, cx: &Context<'_>) -> Poll<()> {
         self.waiting.register(cx.waker());
         let has_changed = self.changed.swap(false, Ordering::AcqRel);

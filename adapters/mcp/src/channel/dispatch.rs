@@ -1,4 +1,4 @@
-//! Reads the messages of a server and passes each to its receiver.
+//! Parses the messages of a server and passes each to its receiver.
 
 use bytes::Bytes;
 use capstan_wire::{Json, Message, RequestId, object};
@@ -6,7 +6,7 @@ use tracing::debug;
 
 use crate::channel::inbound::Inbound;
 
-/// Passes on what came in, on the stream of request `of` where each request has a stream.
+/// Dispatches an incoming line; `of` is the request whose stream it came on, if there are streams.
 pub(crate) async fn dispatch(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
     if line.iter().all(u8::is_ascii_whitespace) {
         return;
@@ -39,11 +39,11 @@ async fn dispatch_one(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
         Ok(Message::Reply { reply, .. }) => debug!(?reply, "a reply to nothing we asked"),
         Ok(Message::Notification { method, params }) => {
             inbound.notification(&method, params.as_ref(), of);
-            // Whoever was told gets to hear it before there is more.
+            // Lets the receivers handle the notification before the next message is read.
             tokio::task::yield_now().await;
         }
         Ok(Message::Request { id, method, params }) => {
-            // Rarer than replies, of which each would carry it along.
+            // Boxed, because it is rare, and its size would be part of every reply's future.
             Box::pin(inbound.request(id, &method, params, of)).await;
         }
         Err(problem) => inbound.not_protocol(line, problem),

@@ -1,4 +1,4 @@
-//! What a server says and asks without having been asked.
+//! Handles the notifications and requests of a server.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,43 +22,44 @@ use crate::channel::requests::Requests;
 use crate::connect::Watched;
 use crate::settings::{Elicitation as Switch, Others, Root};
 
-/// Questions of one server that are worked on at the same time; more are declined. As many as the hub
-/// has open in all, of which each peer has its share.
+/// The number of a server's questions that are open at the same time; more are declined. This
+/// equals the hub's total of open questions, of which each peer has a fair share.
 const MAX_QUESTIONS: usize = 256;
 
-/// Longest piece of a line that is no protocol message, when it is shown.
+/// The longest excerpt shown of a line that is not a protocol message.
 const MAX_SHOWN: usize = 200;
 
-/// How much of such a line is looked at: more, so that a secret is masked before it can be cut.
+/// The length of such a line that is processed.
+/// It is longer than the excerpt, so that a secret is masked before it can be cut.
 const MAX_LOOKED_AT: usize = 64 * 1024;
 
-/// What a server logs.
+/// The method of a server's log messages.
 const LOG: &str = "notifications/message";
 
-/// Everything needed to deal with what comes in.
+/// The state that is needed to handle incoming messages.
 pub(crate) struct Inbound {
     pub(crate) server: ServerName,
     pub(crate) requests: Arc<Requests>,
     pub(crate) asked: Asked,
     pub(crate) masker: Arc<Masker>,
-    /// Is told of lists that have changed.
+    /// Called when a list has changed.
     pub(crate) changed: Changed,
-    /// Is told what belongs to no call.
+    /// Receives the notifications that belong to no call.
     pub(crate) listener: Arc<dyn Listener>,
     places: Arc<Semaphore>,
-    /// Questions that are worked on.
+    /// The open questions.
     questions: Arc<Questions>,
     warned: AtomicBool,
     unclear: AtomicBool,
 }
 
-/// Questions that are worked on, by the ids that the server gave them.
+/// The open questions, by the request ids of the server.
 type Questions = Mutex<HashMap<RequestId, AbortHandle>>;
 
-/// Is told of lists that have changed.
+/// A callback for lists that have changed.
 pub(crate) type Changed = Box<dyn Fn(Listing) + Send + Sync>;
 
-/// What can be answered for the operator without asking, and whether asking is allowed.
+/// The settings for a server's questions: the answers that need no operator, and what may be asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) server: ServerName,
@@ -104,8 +105,8 @@ impl Inbound {
         debug!(target: "capstan::wire", server = %self.server, "← {}", self.masker.mask_message(line));
     }
 
-    /// A line that is no message: tolerated, shown, and the first one warned about. If it was meant as
-    /// a reply, whoever waits for that is told.
+    /// Handles a line that is not a protocol message: shows it, and warns about the first one. If
+    /// it looks like a reply, the request that waits for that reply fails.
     pub(crate) fn not_protocol(&self, line: &Bytes, problem: EnvelopeError) {
         if let Some(id) = replied(line) {
             self.requests.pending.fail(id, NoReply::Garbled(problem));
@@ -123,8 +124,8 @@ impl Inbound {
         }
     }
 
-    /// A message that is too long, of which these are the ends: passed over and warned about.
-    /// Whoever waits for it, as far as it says who that is, is told.
+    /// Skips a message that is too long, of which the two ends are given, and warns about it. If
+    /// its ends contain the request id, that request fails.
     pub(crate) fn too_long(&self, (beginning, end): (&[u8], &[u8]), limit: usize) {
         let id = cut::replied(beginning, end);
         if let Some(id) = id {
@@ -133,10 +134,10 @@ impl Inbound {
         warn!(limit, id, "it sends a message that is too long; it is passed over");
     }
 
-    /// Fails the call that a message answers which does not end; the connection ends with it.
+    /// Fails the request that an endless message answers; the connection is closed.
     ///
-    /// Where its beginning does not say which call that is, it is the only one in flight, or one of
-    /// the requests that belong to no call.
+    /// If the beginning has no request id, this fails the only request in flight, and all requests
+    /// that belong to no call.
     pub(crate) fn endless(&self, beginning: &[u8], printed: usize, problem: &str) {
         if let Some(id) = cut::replied(beginning, b"") {
             self.requests.pending.fail(id, NoReply::TooLong(printed));
@@ -149,7 +150,8 @@ impl Inbound {
         }
     }
 
-    /// A question that could be for any of several clients is for none; the first is warned about.
+    /// Logs a question that could belong to any of several clients. It is sent to none of them. The
+    /// first one is a warning.
     fn ambiguous(&self, method: &str) {
         let words = "it asks without saying for which of several clients; nobody is asked";
         if self.unclear.swap(true, Ordering::Relaxed) {
@@ -159,7 +161,7 @@ impl Inbound {
         }
     }
 
-    /// Something that the server says, on the stream of request `of` where there are streams.
+    /// Handles a notification; `of` is the request whose stream it came on, if there are streams.
     pub(crate) fn notification(&self, method: &str, params: Option<&Json>, of: Option<u64>) {
         match method {
             "notifications/progress" => self.progress(params),
@@ -183,7 +185,7 @@ impl Inbound {
         }
     }
 
-    /// Something that comes on a subscription: for whoever made it, and for nobody else.
+    /// Passes a notification of a subscription to its subscriber only.
     fn subscribed(&self, method: &str, params: Option<&Json>, of: Option<u64>) {
         let Some(params) = params else { return };
         let tag = || object::get(&object::get(params, "_meta")?, META_SUBSCRIPTION)?.read().ok();
@@ -226,8 +228,8 @@ impl Inbound {
         operator.notice(Notice::Log { server, level, text, params });
     }
 
-    /// Answers a request of the server. What needs a person is answered in a task of its own, so
-    /// that progress and other replies go on arriving.
+    /// Answers a request of the server. Questions that need a person are answered in their own
+    /// task, so that progress and other replies continue to arrive.
     pub(crate) async fn request(
         &self,
         id: RequestId,
@@ -246,7 +248,7 @@ impl Inbound {
             self.requests.out.send(line).await;
             return;
         };
-        // Answered here, so that there are never more tasks than places.
+        // Declined here and not in a task, so that tasks never exceed the semaphore's permits.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
             warn!(limit = MAX_QUESTIONS, "it asks too much at once; a question is declined");
             self.requests.out.send(reply(&id, Unanswered::declined(asking))).await;
@@ -254,7 +256,7 @@ impl Inbound {
         };
         let params = params.unwrap_or_else(Json::empty_object);
         let open = self.requests.pending.ask(of, &params);
-        // Roots are answered all the same, as the configuration says.
+        // Without a caller, roots are still answered, from the configuration.
         if open.is_none()
             && of.is_none()
             && asking != Asking::Roots
@@ -269,7 +271,8 @@ impl Inbound {
             let over = async {
                 let Some(open) = &open else { return std::future::pending().await };
                 open.over().await;
-                // Where nobody said which call it belongs to, it may be any that is left.
+                // Without a known call, the question may belong to any remaining call of that
+                // party.
                 while of.is_none()
                     && let Some(another) = requests.pending.ask_party(open.operator.party())
                 {
@@ -279,7 +282,7 @@ impl Inbound {
             let answer = tokio::select! {
                 biased;
                 answer = asked.answer(asking, params, operator) => answer,
-                // Whoever was asked is told that it is no longer wanted.
+                // Dropping the question withdraws it from the operator.
                 () = over => Unanswered::declined(asking),
             };
             drop(open);
@@ -287,13 +290,13 @@ impl Inbound {
             requests.out.send(reply(&id, answer)).await;
             drop(place);
         };
-        // Held until it is listed, so that it cannot be over before.
+        // Locked until the task is registered, so that it cannot finish before that.
         let mut questions = lock(&self.questions);
         let task = tokio::spawn(answer.in_current_span());
         questions.insert(key, task.abort_handle());
     }
 
-    /// The server no longer waits for an answer to a question of its own; it gets none.
+    /// Aborts a question that the server has cancelled; no answer is sent.
     fn cancelled(&self, params: Option<&Json>) {
         let Some(id) = params.and_then(|params| object::get(params, "requestId")) else { return };
         let number = id.read().map(RequestId::Number);
@@ -305,8 +308,8 @@ impl Inbound {
     }
 }
 
-/// The request that a line which is no message was meant to be the reply to. What does not even say
-/// that it is of the protocol is something else, such as a line of a log.
+/// The id of the request that a malformed line was meant to answer. A line without a `jsonrpc`
+/// member is something else, such as a log line.
 fn replied(line: &Bytes) -> Option<u64> {
     let line = String::from_utf8_lossy(line.get(..MAX_LOOKED_AT).unwrap_or(line));
     let members: serde_json::Value = serde_json::from_str(&line).ok()?;
@@ -329,7 +332,7 @@ fn reply(id: &RequestId, answer: Result<Json, Unanswered>) -> Vec<u8> {
 // === impl Asked ===
 
 impl Asked {
-    /// Whether the server may ask this at all.
+    /// True if the server may ask this kind of question at all.
     pub(crate) fn may_ask(&self, asking: Asking) -> bool {
         match (asking, self.elicitation, self.others) {
             (Asking::Elicit, Switch::Offered, _)
@@ -349,7 +352,7 @@ impl Asked {
         let able = operator.and_then(Operator::able);
         let declared = able.as_ref().map(|able| object::get(able, asking.capability()).is_some());
         match (asking, operator, declared) {
-            // What the operator wrote into the configuration holds where the caller has no say.
+            // The configured roots apply if the caller declares no roots of its own.
             (Asking::Roots, _, None | Some(false)) => Ok(self.own_roots()),
             (_, Some(operator), None | Some(true)) => {
                 operator.ask(Ask { server: self.server.clone(), asking, params }).await

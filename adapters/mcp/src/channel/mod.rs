@@ -1,4 +1,4 @@
-//! The way to a server, whatever it is made of.
+//! The connection to a server, independent of the transport.
 
 pub(crate) mod requests;
 pub(crate) mod outbox;
@@ -27,20 +27,19 @@ pub(crate) trait Channel: Send + Sync {
     /// The requests of this connection.
     fn requests(&self) -> &Requests;
 
-    /// Is told which revision of the protocol is spoken from now on.
+    /// Sets the protocol revision that is spoken from now on.
     fn agree(&self, revision: &str);
 
-    /// Tells the server something.
+    /// Sends a notification to the server.
     fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()>;
 
-    /// Asks the server and waits for its reply, for as long as the request says since the last
-    /// sign of progress.
+    /// Sends a request and waits for its reply; progress restarts the request's time limit.
     ///
-    /// When the future is dropped the server is told that nobody waits any more.
+    /// Dropping the future cancels the request at the server.
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>>;
 
-    /// Asks as `request` does, for somebody who takes a large reply while it comes. Whether the
-    /// request may change something is told should the reply break off.
+    /// Sends a request like `request`, for a caller that can stream a large reply.
+    /// If the reply breaks off, the error says by `_may_run` if the request may have had an effect.
     fn call<'a>(
         &'a self,
         request: Request<'a>,
@@ -49,49 +48,49 @@ pub(crate) trait Channel: Send + Sync {
         self.request(request).map(|reply| reply.map(Said::Reply)).boxed()
     }
 
-    /// Sends a request whose reply nobody waits for, such as a subscription; its id.
+    /// Sends a request whose reply is not awaited, such as a subscription, and returns its id.
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64>;
 
-    /// Ends what was started.
+    /// Ends a request that [`Channel::start`] sent.
     fn stop(&self, id: u64);
 
-    /// The process behind it, where there is one on this machine that we have started.
+    /// The process id of the server, if we started it on this machine.
     fn process(&self) -> Option<u32> {
         None
     }
 
-    /// Looks through the tools of the server and leaves out those that cannot be called this way.
+    /// Removes the tools that cannot be called over this transport.
     fn sift(&self, tools: Vec<Item>) -> Vec<Item>;
 }
 
-/// What is asked, and for how long an answer is waited for.
+/// A request and its time limit.
 pub(crate) struct Request<'a> {
-    /// From [`Channel::next_id`].
+    /// From [`Requests::next_id`].
     pub(crate) id: u64,
     pub(crate) method: &'a str,
     pub(crate) params: &'a Json,
     pub(crate) limit: Duration,
-    /// Whom progress and questions of the server go to.
+    /// The operator that gets the server's progress and questions.
     pub(crate) operator: Option<Arc<dyn Operator>>,
 }
 
-/// What came of a request.
+/// The result of a request.
 pub(crate) enum Said<F> {
     Reply(Reply),
-    /// A large reply that is still coming.
+    /// A large reply that is still arriving.
     Flow(F),
 }
 
-/// Why a request has no reply.
+/// The reason why a request has no reply.
 #[derive(Clone, Debug)]
 pub(crate) enum RequestError {
-    /// The server was gone before the request could be sent.
+    /// The connection was lost before the request could be sent.
     NotSent(String),
-    /// The server went away after the request was sent.
+    /// The connection was lost after the request was sent.
     Gone(String),
     /// The server did not reply in time.
     TimedOut(Duration),
-    /// Something else than a reply came back.
+    /// The response was not a reply.
     Refused(Fault),
 }
 

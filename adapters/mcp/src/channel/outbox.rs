@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 use tracing::debug;
 
-/// Messages that wait to be written; a sender waits when there are more.
+/// The capacity of the queue; senders wait while it is full.
 const QUEUE: usize = 256;
 
 /// The sending end of the queue.
@@ -32,7 +32,7 @@ impl Outbox {
         (Self { server: server.clone(), masker: Arc::clone(masker), queue }, outgoing)
     }
 
-    /// Queues one message; `false` when the server is gone.
+    /// Queues one message; `false` if the connection is closed.
     pub(crate) async fn send(&self, line: Vec<u8>) -> bool {
         self.log(&line);
         match self.queue.try_send(line) {
@@ -50,13 +50,13 @@ impl Outbox {
         }
     }
 
-    /// Writes a message into the debug log.
+    /// Writes a message to the debug log.
     pub(crate) fn log(&self, line: &[u8]) {
         debug!(target: "capstan::wire", server = %self.server, "→ {}", self.masker.mask_message(line));
     }
 }
 
-/// The notification that a request is cancelled.
+/// Composes the notification that cancels a request.
 pub(crate) fn cancelled(id: u64) -> Vec<u8> {
     let id = compose::number(id);
     let reason = compose::string("the caller no longer waits");

@@ -13,18 +13,18 @@ use tokio::time::Instant;
 use crate::channel::deadline::{DeadlineSignals, EndSignal};
 use crate::channel::started::Started;
 
-/// How far progress can put a deadline off, as a multiple of the limit.
+/// How far progress can extend a deadline, as a multiple of the limit.
 const MAX_EXTENSIONS: u32 = 10;
 
 /// Requests that wait for their replies, by id.
 #[derive(Default)]
 pub(crate) struct Pending {
     waiters: Mutex<Waiters>,
-    /// Those that were answered and have become tasks.
+    /// Calls that were answered and have become tasks.
     started: Started,
 }
 
-/// The ids are our own, so that a server cannot choose them to collide.
+/// The ids are ours, so a server cannot choose them to make hashes collide.
 type Waiters = FxHashMap<u64, Waiter>;
 
 /// The waiting side of one request.
@@ -34,25 +34,25 @@ pub(crate) struct Waiting {
     signals: Arc<DeadlineSignals>,
 }
 
-/// A question of the server that is open. As long as it is, the call that it belongs to is not
-/// late: its server waits for a person.
+/// An open question of the server. While it is open, the deadline of its call is paused, because
+/// the server waits for a person.
 pub(crate) struct Asking {
     pub(crate) operator: Arc<dyn Operator>,
     signals: Arc<DeadlineSignals>,
 }
 
-/// Why waiting ended without a reply.
+/// The reason why waiting ended without a reply.
 #[derive(Debug)]
 pub(crate) enum NoReply {
-    /// There will be none.
+    /// The connection is lost.
     Gone,
-    /// It did not come in time.
+    /// The deadline passed.
     Late,
-    /// What came is none.
+    /// The reply is malformed.
     Garbled(EnvelopeError),
-    /// It has more bytes than this, and was not kept.
+    /// The reply has more bytes than this, and was dropped.
     TooLong(usize),
-    /// What came does not end, and may be no reply at all.
+    /// The message has no end, and may not be a reply.
     Endless(String),
 }
 
@@ -60,11 +60,11 @@ struct Waiter {
     reply: oneshot::Sender<Result<Reply, NoReply>>,
     operator: Option<Arc<dyn Operator>>,
     signals: Arc<DeadlineSignals>,
-    /// Dropped when nobody waits any more, for whatever reason.
+    /// Dropped when the request is over, for any reason.
     _end: EndSignal,
 }
 
-/// A call in flight of which somebody can be told and asked.
+/// A call in flight whose operator can get notices and questions.
 struct Call<'a> {
     id: u64,
     waiter: &'a Waiter,
@@ -83,19 +83,19 @@ impl Pending {
         Waiting { reply: rx, signals }
     }
 
-    /// Delivers a reply; one that nobody waits for is dropped.
+    /// Delivers a reply; a reply without a waiting request is dropped.
     pub(crate) fn answer(&self, id: u64, reply: Reply) {
         let waiter = self.map().remove(&id);
         if let Some(waiter) = waiter {
             if let Some(operator) = waiter.operator.filter(|operator| operator.hears_on()) {
                 self.started.note(id, operator, &reply);
             }
-            // The waiter may have gone away between the two lines.
+            // The receiver may have been dropped in between.
             drop(waiter.reply.send(Ok(reply)));
         }
     }
 
-    /// What came for this request cannot be delivered.
+    /// Fails a request whose reply cannot be delivered.
     pub(crate) fn fail(&self, id: u64, why: NoReply) {
         let waiter = self.map().remove(&id);
         if let Some(waiter) = waiter {
@@ -103,19 +103,19 @@ impl Pending {
         }
     }
 
-    /// The requests that belong to no call: the handshake, lists, pings.
+    /// The ids of the requests that belong to no call: the handshake, lists, pings.
     pub(crate) fn without_call(&self) -> Vec<u64> {
         let map = self.map();
         map.iter().filter(|(_, waiter)| waiter.operator.is_none()).map(|(id, _)| *id).collect()
     }
 
-    /// The request that is waited for, when it is the only one.
+    /// The id of the pending request, if there is exactly one.
     pub(crate) fn only(&self) -> Option<u64> {
         let ids: Vec<u64> = self.map().keys().take(2).copied().collect();
         if let [only] = *ids { Some(only) } else { None }
     }
 
-    /// The operator behind request `id`, whose deadline is put off by this sign of life.
+    /// The operator of request `id`. Records the progress, which extends the request's deadline.
     pub(crate) fn progressed(&self, id: u64) -> Option<Arc<dyn Operator>> {
         let operator = self.map().get(&id).map(|waiter| {
             waiter.signals.progress();
@@ -124,16 +124,17 @@ impl Pending {
         operator.unwrap_or_else(|| self.started.of(id))
     }
 
-    /// Whom a log message is for that came on the stream of request `of`.
+    /// The operator that gets a log message that came on the stream of request `of`.
     pub(crate) fn hearer(&self, of: Option<u64>, params: &Json) -> Option<Arc<dyn Operator>> {
         let task = if of.is_none() { self.started.about(params) } else { None };
         task.or_else(|| self.operator(of))
     }
 
-    /// The operator of request `of`; without one, that of the youngest call in flight.
+    /// The operator of request `of`; without one, the operator of the youngest call in flight.
     ///
-    /// Over stdio a server does not say which call its words belong to. When calls of several
-    /// parties are in flight they belong to nobody: none may see what is meant for another.
+    /// Over stdio a server does not say which call a message belongs to. If calls of several
+    /// parties are in flight, the message is delivered to none: no party may see what is meant for
+    /// another.
     pub(crate) fn operator(&self, of: Option<u64>) -> Option<Arc<dyn Operator>> {
         let map = self.map();
         match of {
@@ -142,12 +143,13 @@ impl Pending {
         }
     }
 
-    /// Opens a question to that operator; one that belongs to a task, to whoever has that.
+    /// Opens a question to that operator; a question of a task goes to the operator of the task.
     pub(crate) fn ask(&self, of: Option<u64>, params: &Json) -> Option<Asking> {
         if of.is_none()
             && let Some(operator) = self.started.about(params)
         {
-            // Best where somebody waits for an answer anyway, as for the result of the task.
+            // Preferably on a request of that party that is in flight, such as one for the task's
+            // result.
             let waiting = self.ask_party(operator.party());
             return waiting.or_else(|| Some(Asking::open(operator, Arc::default())));
         }
@@ -161,7 +163,7 @@ impl Pending {
         Some(Asking::open(operator, signals))
     }
 
-    /// Opens a question to whoever else of that party has a call in flight.
+    /// Opens a question to an operator of that party that has a call in flight.
     pub(crate) fn ask_party(&self, party: u64) -> Option<Asking> {
         let map = self.map();
         let is_of =
@@ -172,22 +174,22 @@ impl Pending {
         Some(Asking::open(operator, signals))
     }
 
-    /// Whether calls are in flight of somebody who could be asked.
+    /// True if a call is in flight whose operator could be asked.
     pub(crate) fn has_callers(&self) -> bool {
         self.map().values().any(|waiter| waiter.caller().is_some())
     }
 
-    /// Whether somebody waits for this reply.
+    /// True if a request waits for this reply.
     pub(crate) fn waits_for(&self, id: u64) -> bool {
         self.map().contains_key(&id)
     }
 
-    /// Stops waiting; whether anybody did.
+    /// Stops waiting for a reply; `true` if the request was pending.
     pub(crate) fn forget(&self, id: u64) -> bool {
         self.map().remove(&id).is_some()
     }
 
-    /// Wakes everybody up without a reply: there will be none.
+    /// Fails all pending requests: no more replies will come.
     pub(crate) fn clear(&self) {
         self.map().clear();
     }
@@ -200,7 +202,7 @@ impl Pending {
 // === impl Waiter ===
 
 impl Waiter {
-    /// Who made the call; a subscription is none.
+    /// The operator that made the call; `None` for a subscription.
     fn caller(&self) -> Option<&Arc<dyn Operator>> {
         self.operator.as_ref().filter(|operator| !operator.is_subscriber())
     }
@@ -215,23 +217,24 @@ impl<'a> Call<'a> {
             .filter_map(|(id, waiter)| Some(Self { id: *id, waiter, operator: waiter.caller()? }))
     }
 
-    /// Whether it waits for the answer to a question. Until then it is not expected to ask more.
+    /// True if the call waits for the answer to a question. Until then it is not expected to ask
+    /// more.
     fn has_asked(&self) -> bool {
         self.waiter.signals.is_asking()
     }
 }
 
-/// The youngest of these calls, where all are of one party.
+/// The youngest of these calls, if all belong to one party.
 fn youngest<'a>(calls: impl Iterator<Item = Call<'a>> + Clone) -> Option<Call<'a>> {
     let party = calls.clone().next()?.operator.party();
     let is_one = calls.clone().all(|call| call.operator.party() == party);
     if is_one { calls.max_by_key(|call| call.id) } else { None }
 }
 
-/// The call that a question belongs to for which nobody says so.
+/// The call that a question without a request id belongs to.
 ///
-/// Who asks and is never answered must not keep other clients of the same person from being asked:
-/// where several parties have calls in flight, those that have asked already are left out.
+/// A client that never answers its question must not block questions to other clients of the same
+/// person: if several parties have calls in flight, calls with an open question are skipped.
 fn asker(waiters: &Waiters) -> Option<&Waiter> {
     let calls = Call::all(waiters);
     if let Some(call) = youngest(calls.clone()) {
@@ -246,13 +249,13 @@ fn asker(waiters: &Waiters) -> Option<&Waiter> {
 // === impl Waiting ===
 
 impl Waiting {
-    /// Waits for the reply, for `limit` since the last sign of progress. The time that questions
-    /// of the server are open does not count.
+    /// Waits for the reply; progress restarts `limit`. The time that questions of the server are
+    /// open does not count.
     pub(crate) async fn wait(mut self, limit: Duration) -> Result<Reply, NoReply> {
         let begun = Instant::now();
         let mut last = begun + limit.saturating_mul(MAX_EXTENSIONS);
         let mut deadline = begun + limit;
-        // Since when a question is open.
+        // The time at which a question was opened.
         let mut paused: Option<Instant> = None;
         loop {
             let late = tokio::time::sleep_until(deadline);
@@ -273,7 +276,7 @@ impl Waiting {
                 paused = Some(now);
             }
             if self.signals.take_progress() {
-                // Looked at here as well: progress without end would always come first.
+                // Checked here as well: endless progress would otherwise always win the `select!`.
                 if now >= last {
                     return Err(NoReply::Late);
                 }
@@ -291,7 +294,7 @@ impl Asking {
         Self { operator, signals }
     }
 
-    /// Waits until the call that the question belongs to is over: then nobody needs an answer.
+    /// Waits until the call of the question is over: after that no answer is needed.
     pub(crate) async fn over(&self) {
         self.signals.over().await;
     }

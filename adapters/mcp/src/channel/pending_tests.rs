@@ -1,11 +1,11 @@
-//! Who waits for how long, and whom a server means.
+//! Tests of deadlines and of the choice of the operator.
 
 use capstan_hub::ports::Reply as Given;
 use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Notice, Question};
 
 use super::*;
 
-/// Is never asked anything.
+/// An operator that is never asked anything.
 #[derive(Default)]
 struct Nobody {
     party: u64,
@@ -43,7 +43,8 @@ fn nobody() -> Arc<dyn Operator> {
 
 const LIMIT: Duration = Duration::from_secs(1);
 
-/// Waits for request 1 while the server reports progress at every `step`; how long it took.
+/// Waits for request 1 while the server reports progress at every `step`; returns the reply and the
+/// time it took.
 async fn wait_with_progress(step: Duration) -> (Result<Reply, NoReply>, Duration) {
     let (pending, begun) = (Pending::default(), Instant::now());
     let waiting = pending.add(1, None).wait(LIMIT);
@@ -125,13 +126,13 @@ async fn a_question_puts_off_no_end_but_the_deadline() {
     assert!(ask(&pending).is_none(), "nobody is behind it");
 }
 
-/// Calls from the oldest on: party, person, and whether it waits for an answer.
+/// Calls from the oldest on: party, person, and `true` if it waits for an answer.
 type Calls = &'static [(u64, u64, bool)];
 
 #[test]
 fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
     const ASKED: bool = true;
-    // With the one that is told, and the one that is asked.
+    // With the operator that gets notices, and the operator that gets questions.
     let table: [(Calls, Option<usize>, Option<usize>); 11] = [
         (&[], None, None),
         (&[(1, 1, false)], Some(0), Some(0)),
@@ -139,12 +140,12 @@ fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
         (&[(1, 1, false), (1, 1, ASKED)], Some(1), Some(1)),
         (&[(1, 1, ASKED)], Some(0), Some(0)),
         (&[(1, 1, false), (2, 1, false)], None, None),
-        // Whoever has asked already is not expected to ask more, but may have more to say.
+        // A call with an open question is not expected to ask more, but may send more notices.
         (&[(1, 1, ASKED), (2, 1, false)], None, Some(1)),
         (&[(1, 1, false), (2, 1, ASKED)], None, Some(0)),
         (&[(1, 1, ASKED), (2, 1, ASKED)], None, None),
         (&[(1, 1, ASKED), (2, 1, false), (3, 1, false)], None, None),
-        // But for that another person must not take a question of theirs.
+        // But a question must not go to another person because of that.
         (&[(1, 1, ASKED), (2, 2, false)], None, None),
     ];
     for (calls, told, asked) in table {

@@ -1,7 +1,7 @@
-//! The requests of one connection: asked, answered, abandoned.
+//! The requests of one connection: sent, answered, cancelled.
 //!
-//! Every transport asks through [`Requests::ask`]. A request that its caller drops, or that times out,
-//! is cancelled at the server.
+//! Every transport sends requests through [`Requests::ask`]. A request that its caller drops, or
+//! that times out, is cancelled at the server.
 
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::channel::{Request, RequestError, Said};
 use crate::connect::STOPPED;
 use crate::fault::Fault;
 
-/// The requests of one connection, and whether the connection is lost.
+/// The requests of one connection, and the reason if the connection is lost.
 pub(crate) struct Requests {
     pub(crate) pending: Pending,
     pub(crate) out: Outbox,
@@ -23,7 +23,7 @@ pub(crate) struct Requests {
     gone_noticed: AtomicBool,
 }
 
-/// Why the exchange of a request ended without a reply.
+/// The reason why the exchange of a request ended without a reply.
 pub(crate) enum ExchangeError {
     /// The queue to the server is closed; nothing was sent.
     Closed,
@@ -31,7 +31,7 @@ pub(crate) enum ExchangeError {
     Failed(RequestError),
 }
 
-/// Cancels a request when it is dropped before the reply came.
+/// Cancels a request when it is dropped before the reply arrives.
 struct Abandon<'a> {
     requests: &'a Requests,
     id: u64,
@@ -51,7 +51,7 @@ impl Requests {
         }
     }
 
-    /// An id for the next request.
+    /// Returns the id for the next request.
     pub(crate) fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
@@ -73,7 +73,7 @@ impl Requests {
             gone.get_or_insert(fault);
             first
         });
-        // Only now, so that the callers that wake up find the reason.
+        // Only after the reason is set, so that the callers that wake up find it.
         self.pending.clear();
     }
 
@@ -89,8 +89,8 @@ impl Requests {
 
     /// Waits for the reply to a request while `exchange` sends it.
     ///
-    /// The exchange ends when nothing more is to be expected from it, or with a reply that is still
-    /// coming. It is pinned by the caller, because a future that is moved has room in both places.
+    /// The exchange ends when no more data is expected from it, or with a reply that is still
+    /// arriving. The caller pins it, because a future that is moved takes up space in both places.
     pub(crate) async fn ask<F>(
         &self,
         request: Request<'_>,
@@ -135,7 +135,7 @@ impl Requests {
         }
     }
 
-    /// Cancels a request whose reply has begun to come.
+    /// Cancels a request whose reply has begun to arrive.
     pub(crate) fn cancel(&self, id: u64) {
         self.out.try_send(cancelled(id));
     }
@@ -153,7 +153,7 @@ impl From<RequestError> for ExchangeError {
 
 impl Drop for Abandon<'_> {
     fn drop(&mut self) {
-        // A request that has its reply is forgotten already.
+        // A request that has its reply is no longer pending.
         if self.requests.pending.forget(self.id) && !self.silently {
             self.requests.cancel(self.id);
         }

@@ -1,4 +1,4 @@
-//! Calls that have become tasks: what their server says of them later still finds whom it is for.
+//! Calls that have become tasks, so that later messages about them reach the right operator.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use capstan_hub::ports::Operator;
 use capstan_wire::{Json, Reply, object};
 
-/// Tasks of one connection that are remembered; with more, the oldest is forgotten.
+/// The number of tasks remembered per connection; beyond that, the oldest is dropped.
 const MAX_TASKS: usize = 1024;
 
-/// `_meta` key of what belongs to a task.
+/// The `_meta` key that relates a message to a task.
 const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Tasks that a server has started for calls.
@@ -17,9 +17,9 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 pub(crate) struct Started(Mutex<VecDeque<Task>>);
 
 struct Task {
-    /// The id of the call, by which its server reports progress.
+    /// The id of the call, which the server uses as progress token.
     call: u64,
-    /// What the server calls it.
+    /// The server's id of the task.
     name: String,
     operator: Arc<dyn Operator>,
 }
@@ -27,7 +27,7 @@ struct Task {
 // === impl Started ===
 
 impl Started {
-    /// Keeps whose call this was, if it has become a task.
+    /// Remembers the operator of a call if the reply says that it has become a task.
     pub(crate) fn note(&self, call: u64, operator: Arc<dyn Operator>, reply: &Reply) {
         let Reply::Result(result) = reply else { return };
         let task = object::get(result, "task");
@@ -40,14 +40,14 @@ impl Started {
         tasks.push_back(Task { call, name, operator });
     }
 
-    /// Whose task the call of this id has become.
+    /// The operator of the task that this call has become.
     pub(crate) fn of(&self, call: u64) -> Option<Arc<dyn Operator>> {
         self.find(|task| task.call == call)
     }
 
-    /// Whose task it is that these params say they belong to.
+    /// The operator of the task that these params refer to.
     pub(crate) fn about(&self, params: &Json) -> Option<Arc<dyn Operator>> {
-        // Most says nothing of the kind, and needs no second look.
+        // Most params contain no such key; this avoids parsing them.
         if !params.as_str().contains(RELATED) {
             return None;
         }
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::channel::pending::Pending;
 
-    /// Hears of its task for as long as it is switched on.
+    /// An operator that accepts messages about its task while `on` is set.
     struct Hears {
         on: AtomicBool,
         party: u64,
@@ -149,7 +149,7 @@ mod tests {
         }
         assert!(started.of(1).is_none() && started.of(2).is_some());
         assert_eq!(started.tasks().len(), MAX_TASKS);
-        // A server that gives an id twice speaks of another task the second time.
+        // If a server uses an id twice, the second use is another task.
         started.note(5000, hears(2), &task("2"));
         assert_eq!(party(started.about(&related("2"))), Some(2));
         assert!(started.of(2).is_none());

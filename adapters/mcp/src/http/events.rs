@@ -9,7 +9,7 @@ use memchr::memchr2;
 
 use capstan_process::turn::Turn;
 
-/// Events out of the body of a response.
+/// The events in the body of a response.
 pub(crate) struct Events {
     stream: BoxStream<'static, Result<Bytes, String>>,
     parser: Parser,
@@ -19,29 +19,29 @@ pub(crate) struct Events {
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// What kind it is; empty for the usual one.
+    /// The type of the event; empty for the default type.
     pub(crate) name: String,
     pub(crate) data: Bytes,
 }
 
-/// Why there is no further event.
+/// The reason why there is no further event.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EventError {
-    /// An event does not end.
+    /// An event is too long.
     #[error("an event has more than {0} bytes")]
     TooLong(usize),
-    /// The stream broke.
+    /// The stream failed.
     #[error("{0}")]
     Broken(String),
 }
 
-/// Makes events out of bytes.
+/// An incremental parser of events.
 #[derive(Debug)]
 struct Parser {
     buffer: BytesMut,
-    /// How much of the buffer is known to have no end of a line in it.
+    /// The length of the buffer's prefix that contains no line end.
     searched: usize,
-    /// Whether a `\n` that comes next belongs to the `\r` before it.
+    /// True if a `\n` that comes next belongs to the `\r` before it.
     after_return: bool,
     begun: bool,
     limit: usize,
@@ -55,12 +55,13 @@ struct Parser {
 // === impl Events ===
 
 impl Events {
-    /// The events in a stream, each of at most `limit` bytes.
+    /// Reads the events of a stream, each of at most `limit` bytes.
     pub(crate) fn new(stream: BoxStream<'static, Result<Bytes, String>>, limit: usize) -> Self {
         Self { stream, parser: Parser::new(limit), turn: Turn::default() }
     }
 
-    /// The next event; `None` at the end of the stream. Half an event at the end is none.
+    /// Returns the next event; `None` at the end of the stream. An incomplete event at the end is
+    /// dropped.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, EventError> {
         loop {
             if let Some(event) = self.parser.next()? {
@@ -82,7 +83,7 @@ impl Events {
         self.parser.last_id.as_deref()
     }
 
-    /// How long the server wants us to wait before we come back.
+    /// The wait before a reconnect that the server requests.
     pub(crate) fn retry(&self) -> Option<Duration> {
         self.parser.retry
     }
@@ -127,7 +128,7 @@ impl Parser {
         Ok(None)
     }
 
-    /// The next line, which may end in `\n`, `\r\n` or `\r`.
+    /// Takes the next line, which may end in `\n`, `\r\n` or `\r`.
     fn take_line(&mut self) -> Option<Bytes> {
         if self.after_return && !self.buffer.is_empty() {
             self.after_return = false;
@@ -146,7 +147,7 @@ impl Parser {
         line.truncate(line.len() - 1);
         if !self.begun {
             self.begun = true;
-            // A byte order mark may stand before everything.
+            // A byte order mark may precede the stream.
             if line.starts_with(b"\xEF\xBB\xBF") {
                 line.advance(3);
             }
@@ -172,12 +173,12 @@ impl Parser {
                 let millis = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
                 self.retry = millis.map(Duration::from_millis).or(self.retry);
             }
-            // A comment, or a field that nobody knows.
+            // A comment or an unknown field.
             _ => {}
         }
     }
 
-    /// Ends an event. One without data is none, but its id counts.
+    /// Ends an event. An event without data is dropped, but its id counts.
     fn dispatch(&mut self) -> Option<Event> {
         if let Some(id) = self.id.take() {
             self.last_id = (!id.is_empty()).then_some(id);

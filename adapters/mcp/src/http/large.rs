@@ -1,15 +1,15 @@
-//! Bodies that are too large to wait for.
+//! Reads large bodies in two steps: the beginning, then the rest.
 
 use bytes::Bytes;
 use capstan_http::HttpBody;
 
 use crate::http::web::{Body, Web, WebError};
 
-/// How much of a body is waited for before it counts as large, in bytes.
+/// The size above which a body counts as large, in bytes.
 pub(crate) const LARGE: usize = 64 * 1024;
 
 impl Web {
-    /// All of a body, or the beginning of a large one.
+    /// Reads all of a body, or the beginning of a large one.
     pub(crate) async fn begin(&self, mut from: HttpBody) -> Result<Body, WebError> {
         let Some(first) = self.client.chunk(&mut from).await? else {
             return Ok(Body::Nothing);
@@ -28,7 +28,7 @@ impl Web {
         Ok(Body::Large(came, from))
     }
 
-    /// All of a body whose beginning has come.
+    /// Reads the rest of a body and returns all of it.
     pub(crate) async fn finish(
         &self,
         came: Vec<Bytes>,

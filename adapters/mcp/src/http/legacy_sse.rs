@@ -1,5 +1,6 @@
-//! The older transport over HTTP: one stream on which the server speaks, and an address that the
-//! stream names, to which messages are posted.
+//! The older HTTP transport with server-sent events.
+//! The server sends its messages on one stream, which names the address that messages are posted
+//! to.
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -24,7 +25,7 @@ use crate::http::events::Events;
 use crate::http::link::{Link, Opening, Parts, Stop};
 use crate::http::web::{Body, Web, WebError};
 
-/// A server behind the older transport.
+/// A connection to a server over the older HTTP transport.
 pub(crate) struct SseChannel {
     sse: Arc<Sse>,
     _stop: Stop,
@@ -32,14 +33,14 @@ pub(crate) struct SseChannel {
 
 struct Sse {
     link: Link,
-    /// Where messages are posted.
+    /// The address that messages are posted to.
     endpoint: Target,
 }
 
 // === impl SseChannel ===
 
 impl SseChannel {
-    /// Opens the stream and waits until it says where messages go.
+    /// Opens the stream and waits until it names the address for messages.
     pub(crate) async fn open(opening: Opening) -> Result<Self, Fault> {
         let mut events = open_stream(&opening.web).await?;
         let endpoint = find_endpoint(&opening.web, &mut events).await?;
@@ -77,7 +78,7 @@ impl Channel for SseChannel {
         async move {
             let exchange = pin!(async {
                 self.sse.post(line).await.map_err(|error| self.sse.link.failed(error))?;
-                // The reply comes on the stream, or the stream ends.
+                // The reply arrives on the stream, or the stream ends.
                 std::future::pending::<Result<Option<Infallible>, ExchangeError>>().await
             });
             self.sse.link.requests.ask(request, exchange).await.map(Reply::from)
@@ -112,7 +113,7 @@ impl Sse {
         let to = self.endpoint.clone();
         let order = HttpRequest { method: Method::POST, to, headers, body: line.into() };
         match self.link.web.send(order).await {
-            // Servers say "Accepted" here in every content type there is.
+            // Servers answer "Accepted" here with any content type.
             Ok(_) | Err(WebError::NotMcp(_)) => Ok(()),
             Err(error) => Err(error),
         }
@@ -126,7 +127,7 @@ impl Sse {
         }
     }
 
-    /// Hands on everything that the server says until the stream ends, which is the end of all.
+    /// Dispatches the server's messages until the stream ends, which ends the connection.
     async fn hear(self: Arc<Self>, mut events: Events) {
         let reason = loop {
             match events.next().await {
@@ -166,7 +167,8 @@ async fn open_stream(web: &Web) -> Result<Events, Fault> {
     }
 }
 
-/// Where messages go, which must be where the stream comes from: credentials go there too.
+/// Reads the address for messages. It must have the origin of the stream, because credentials are
+/// sent there too.
 async fn find_endpoint(web: &Web, events: &mut Events) -> Result<Url, Fault> {
     loop {
         let event = match events.next().await {

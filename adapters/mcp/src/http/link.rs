@@ -1,5 +1,5 @@
-//! What both transports over HTTP have in common: requests that wait for their replies, what the
-//! server asks meanwhile, and the end of it all.
+//! The common part of both HTTP transports.
+//! It has the pending requests, the questions of the server, and the end of the connection.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,25 +21,25 @@ use crate::fault::Fault;
 use crate::http::web::{Web, WebError};
 use crate::server::alive::Living;
 
-/// Messages of ours that nobody waits for, on the way at the same time.
+/// The number of messages without a reply that are sent at the same time.
 const MAX_POSTS: usize = 16;
 
-/// How long it may take when we end that what is on the way arrives, and that the server is told.
+/// How long, at the end, queued messages and the goodbye to the server may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// What a channel over HTTP is made of.
+/// The parts that an HTTP channel is opened with.
 pub(crate) struct Opening {
     pub(crate) web: Web,
     pub(crate) asked: Asked,
-    /// Is told of lists that have changed.
+    /// Called when a list has changed.
     pub(crate) changed: Changed,
     pub(crate) living: Living,
     pub(crate) watched: Watched,
-    /// How long a message that nobody waits for may take.
+    /// The timeout of a message that gets no reply.
     pub(crate) limit: Duration,
 }
 
-/// The common part of a channel over HTTP.
+/// The common part of an HTTP channel.
 pub(crate) struct Link {
     pub(crate) web: Web,
     pub(crate) inbound: Inbound,
@@ -48,7 +48,7 @@ pub(crate) struct Link {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// A new link and what is needed to serve it.
+/// A new link and the tasks that serve it.
 pub(crate) struct Parts {
     pub(crate) link: Link,
     pub(crate) posts: Posts,
@@ -56,12 +56,12 @@ pub(crate) struct Parts {
     pub(crate) stop: Stop,
 }
 
-/// What is to be sent without anybody waiting for it.
+/// The queue of messages that get no reply.
 pub(crate) struct Posts {
     queue: mpsc::Receiver<Vec<u8>>,
-    /// Says that what is queued is the last of it.
+    /// Signals that nothing more will be queued.
     last: oneshot::Receiver<()>,
-    /// Dropped when all of it is sent.
+    /// Dropped when everything is sent.
     _sent: oneshot::Sender<()>,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Minding {
     living: Living,
     watched: Watched,
     stopped: oneshot::Receiver<()>,
-    /// Dropped when nothing more is to be posted.
+    /// Dropped when nothing more will be posted.
     last: oneshot::Sender<()>,
     sent: oneshot::Receiver<()>,
 }
@@ -102,7 +102,7 @@ impl Link {
         self.tasks().abort_all();
     }
 
-    /// Runs something for as long as the link is there.
+    /// Runs a task for as long as the link exists.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
@@ -113,19 +113,20 @@ impl Link {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes a request into the debug log.
+    /// Writes a request to the debug log.
     pub(crate) fn log_payload(&self, line: &Payload) {
         if Self::is_logged() {
             self.requests.out.log(&line.whole());
         }
     }
 
-    /// Whether messages are written into the debug log.
+    /// True if messages are written to the debug log.
     pub(crate) fn is_logged() -> bool {
         tracing::enabled!(target: "capstan::wire", tracing::Level::DEBUG)
     }
 
-    /// What a request that could not be sent or read means for the request and for us.
+    /// Converts an HTTP failure into the error of the request. Closes the link if the server is
+    /// unreachable, its address is blocked, or it requires a login.
     pub(crate) fn failed(&self, error: WebError) -> RequestError {
         match error {
             WebError::NotSent(reason) => {
@@ -152,7 +153,7 @@ impl Link {
 // === impl Posts ===
 
 impl Posts {
-    /// Sends what is queued, each message on its own, until the link ends.
+    /// Sends the queued messages, each in its own request, until the link ends.
     pub(crate) async fn send<F: Future<Output = ()>>(self, post: impl Fn(Vec<u8>) -> F) {
         let Self { queue, last, _sent } = self;
         let lines = stream::unfold((queue, last.fuse()), |(mut queue, mut last)| async {
@@ -173,7 +174,7 @@ impl Posts {
 // === impl Minding ===
 
 impl Minding {
-    /// Waits until either side is done with the link, ends it, and says goodbye.
+    /// Waits until either side closes the link, then ends it and says goodbye.
     pub(crate) async fn mind(self, link: &Link, goodbye: impl Future<Output = ()>) {
         let is_ours = tokio::select! {
             _ = link.requests.lost() => false,
@@ -182,7 +183,7 @@ impl Minding {
         };
         let until = Instant::now() + FAREWELL;
         if is_ours {
-            // Whoever ends while a call is on the way has just taken it back; that must arrive.
+            // A caller that ends during a call has just cancelled it; the cancellation must arrive.
             drop(self.last);
             drop(timeout_at(until, self.sent).await);
         }

@@ -1,4 +1,4 @@
-//! Repeats arguments of a call in headers, where a tool's schema asks for it with `x-mcp-header`.
+//! Repeats arguments of a call in headers, if a tool's schema requests it with `x-mcp-header`.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,21 +9,21 @@ use serde_json::Value;
 /// The keyword in a schema.
 const KEYWORD: &str = "x-mcp-header";
 
-/// How a value that is no plain text begins and ends in a header.
+/// The beginning and the end of a Base64-encoded header value.
 const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 
-/// The largest whole number that every reader of JSON reads alike.
+/// The largest integer that every JSON parser reads exactly.
 const MAX_SAFE: i64 = (1 << 53) - 1;
 
 /// An argument that is repeated in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mirror {
     header: HeaderName,
-    /// The names of the properties that lead to it.
+    /// The names of the properties that lead to the argument.
     path: Vec<String>,
 }
 
-/// What is wrong with the schema of a tool.
+/// An invalid `x-mcp-header` in the schema of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum MirrorError {
     #[error("`x-mcp-header` is not the name of a header")]
@@ -36,18 +36,18 @@ pub(super) enum MirrorError {
     Place,
 }
 
-/// Where in a schema we are.
+/// The position in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Root,
-    /// Reached through properties alone.
+    /// Reached through properties only.
     Property,
     Elsewhere,
 }
 
-/// The arguments of a tool that are repeated in headers.
+/// Reads the arguments of a tool that are repeated in headers.
 pub(super) fn read(definition: &Json) -> Result<Vec<Mirror>, MirrorError> {
-    // Most tools have none, and their schemas need no second look.
+    // Most tools have none; this avoids parsing their schemas.
     if !definition.as_str().contains(KEYWORD) {
         return Ok(Vec::new());
     }
@@ -152,7 +152,7 @@ fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// A whole number in decimal, also one that was written as `42.0`.
+/// An integer in decimal, also if it was written as `42.0`.
 fn whole(number: &serde_json::Number) -> Option<String> {
     let safe = |whole: i64| (-MAX_SAFE..=MAX_SAFE).contains(&whole).then(|| whole.to_string());
     if let Some(whole) = number.as_i64() {
@@ -162,7 +162,7 @@ fn whole(number: &serde_json::Number) -> Option<String> {
     format!("{float:.0}").parse().ok().and_then(safe)
 }
 
-/// A value as a header carries it.
+/// Encodes a value for a header; Base64 if it is not plain text.
 pub(super) fn encode(text: &str) -> Option<HeaderValue> {
     let printable = text.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
     let padded = text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']);

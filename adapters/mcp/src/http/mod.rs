@@ -1,8 +1,8 @@
-//! Streamable HTTP: every message is a POST of its own, and a reply comes as JSON or as a stream.
+//! Streamable HTTP: every message is its own POST, and a reply arrives as JSON or as a stream.
 //!
-//! Read in this order: this file sends and receives, [`streams`] reads streams and takes them up
-//! again, [`rest`] is what is left of a large reply, [`refusals`] what a refusal says, [`mirror`]
-//! repeats arguments in headers, [`trace`] the place in a trace.
+//! Read in this order: this file sends and receives, [`streams`] reads and resumes streams,
+//! [`rest`] streams the rest of a large reply, [`refusals`] reads refusals, [`mirror`] repeats
+//! arguments in headers, [`trace`] adds the trace headers.
 
 pub(crate) mod events;
 mod large;
@@ -53,16 +53,17 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Headers that a request has room for from the start; few have more.
+/// The initial capacity of a request's header map; few requests have more headers.
 const ROOM: usize = 12;
 
-/// How long a server may take to say that it will tell of changes, before we go on without it.
+/// How long to wait for a server to acknowledge a subscription before going on without it.
 const ACKNOWLEDGED: Duration = Duration::from_secs(1);
 
-/// How long a server may take to say whether it speaks unasked; some say it with their first word.
+/// How long to wait for a server to open its stream of unsolicited messages. Some servers open it
+/// only with the first message.
 const STANDING: Duration = Duration::from_millis(250);
 
-/// A server behind streamable HTTP.
+/// A connection to a server over streamable HTTP.
 pub(crate) struct HttpChannel {
     http: Arc<Http>,
     _stop: Stop,
@@ -71,13 +72,13 @@ pub(crate) struct HttpChannel {
 struct Http {
     link: Link,
     agreed: Mutex<Agreed>,
-    /// The arguments that go into headers, by tool.
+    /// The arguments that are repeated in headers, by tool.
     mirrors: Mutex<HashMap<String, Arc<[Mirror]>>>,
-    /// Subscriptions, by the id they were given.
+    /// The tasks of subscriptions, by request id.
     started: Mutex<HashMap<u64, AbortHandle>>,
 }
 
-/// What is agreed with the server.
+/// The values negotiated with the server.
 #[derive(Clone, Default)]
 struct Agreed {
     revision: Option<HeaderValue>,
@@ -87,7 +88,7 @@ struct Agreed {
 // === impl HttpChannel ===
 
 impl HttpChannel {
-    /// A way to the server; nothing is sent yet.
+    /// Creates a connection to the server; nothing is sent yet.
     pub(crate) fn open(opening: Opening) -> Self {
         let Parts { link, posts, minding, stop } = Link::open(opening);
         let (agreed, mirrors, started) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -118,11 +119,11 @@ impl Channel for HttpChannel {
             let line = compose::notification(method, params);
             self.http.link.requests.out.log(&line);
             self.http.post(line).await;
-            // From here on the server may speak unasked.
+            // From here on the server may send unsolicited messages.
             if method == "notifications/initialized" {
                 let (asked, has_asked) = oneshot::channel();
                 self.http.link.spawn(Arc::clone(&self.http).listen(asked));
-                // What is sent next goes another way and must not be there first.
+                // The next message uses another HTTP connection and must not overtake this one.
                 drop(timeout(STANDING, has_asked).await);
             }
         }
@@ -132,7 +133,7 @@ impl Channel for HttpChannel {
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
         let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
         async move {
-            // What is rare is kept out of the way of what is not: each call holds all of this.
+            // The rare case is boxed: its size would otherwise be part of every call's future.
             let exchange = pin!(async move {
                 match http.exchange(id, method, params, Takes::Whole).await? {
                     None => {}
@@ -156,8 +157,8 @@ impl Channel for HttpChannel {
             let exchange = pin!(async move {
                 let large = http.exchange(id, method, params, Takes::Coming).await?;
                 let Some((came, rest)) = large else { return Ok(None) };
-                // Asked now: meanwhile something may have been said to it, and behind that it
-                // takes an answer whole.
+                // Checked only now: meanwhile a message may have been sent to the client, and after
+                // that it takes only a whole answer.
                 if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
                     let begun = Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
                     return begun.map_err(ExchangeError::from);
@@ -177,7 +178,7 @@ impl Channel for HttpChannel {
         let handle = self.http.link.spawn(running);
         self.http.started().insert(id, handle);
         async move {
-            // What is sent next goes another way and must not be there first.
+            // The next message uses another HTTP connection and must not overtake this one.
             drop(timeout(ACKNOWLEDGED, open).await);
             id
         }
@@ -187,7 +188,7 @@ impl Channel for HttpChannel {
     fn stop(&self, id: u64) {
         let handle = self.http.started().remove(&id);
         if let Some(handle) = handle {
-            // A modern server notices that its stream is closed.
+            // A modern server detects that its stream is closed.
             handle.abort();
         }
     }
@@ -231,14 +232,14 @@ impl Http {
         self.agreed().revision.as_ref().is_some_and(|revision| revision == protocol::MODERN)
     }
 
-    /// Whether requests of that method are part of the session.
+    /// True if requests of that method are part of the session.
     fn is_in_session(&self, method: &str) -> bool {
         let outside = matches!(method, "initialize" | "server/discover") || self.is_modern();
         !outside && self.agreed().session.is_some()
     }
 
-    /// Sends a request and sees to it that its reply reaches whoever waits for it; but gives the
-    /// beginning and the rest of a large one where that is taken.
+    /// Sends a request and delivers its reply to the pending request.
+    /// With [`Takes::Coming`], returns the beginning and the rest of a large reply instead.
     async fn exchange(
         self: &Arc<Self>,
         id: u64,
@@ -296,14 +297,14 @@ impl Http {
         }
         let problem = || Fault::NotMcp("an answer has no reply to the request in it".to_owned());
         let error = error_in(body).ok_or_else(|| RequestError::Refused(problem()))?;
-        // The server could not read the id; there is only one it can mean.
+        // The server could not read the id; there is only one that it can mean.
         self.link.requests.pending.answer(id, error);
         Ok(())
     }
 
-    /// A refusal whose body is a JSON-RPC error is a reply like any other.
+    /// Handles a refusal; a JSON-RPC error in its body is delivered as the reply.
     fn refused(&self, id: u64, method: &str, refusal: Refusal) -> Result<(), RequestError> {
-        // What a handshake is refused with decides which transport is tried next.
+        // The fault of a refused handshake decides which transport is tried next.
         if method != "initialize"
             && let Fault::Status { .. } = refusal.fault
             && let Some(error) = error_in(&refusal.body)
@@ -353,8 +354,8 @@ impl Http {
         }
     }
 
-    /// Sends something that gets no reply. A modern server is told nothing: it notices by itself
-    /// that a stream is closed.
+    /// Sends a message that gets no reply. A modern server gets none: it detects that a stream is
+    /// closed.
     async fn post(&self, line: Vec<u8>) {
         if self.is_modern() {
             return;
@@ -368,7 +369,7 @@ impl Http {
         }
     }
 
-    /// Ends the session, if there is one, so that the server need not keep it.
+    /// Ends the session, if there is one, so that the server can free it.
     async fn goodbye(&self) {
         if self.agreed().session.is_none() {
             return;
@@ -377,7 +378,7 @@ impl Http {
         self.add_session(&mut headers);
         let to = self.link.web.client.target().clone();
         let order = HttpRequest { method: Method::DELETE, to, headers, body: Payload::default() };
-        // Whatever it says: we are gone.
+        // The answer does not matter: the connection is closed.
         drop(self.link.web.send(order).await);
     }
 }

@@ -1,4 +1,4 @@
-//! HTTP answers that are refusals: their status, and what servers say in them.
+//! HTTP answers that are refusals: their status, and the messages in them.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use jiff::fmt::rfc2822;
 
 use crate::fault::Fault;
 
-/// The status of a redirect that is not followed, whichever it was.
+/// The status reported for every redirect that is not followed.
 const REDIRECTED: u16 = 308;
 
-/// An answer that is no.
+/// An answer that refuses the request.
 #[derive(Clone)]
 pub(crate) struct Refusal {
     pub(crate) status: u16,
     pub(crate) fault: Fault,
-    /// What it says, as far as it was read.
+    /// The body, as far as it was read.
     pub(crate) body: Bytes,
 }
 
@@ -31,21 +31,21 @@ impl Refusal {
 }
 
 impl fmt::Debug for Refusal {
-    /// Without the body, which may repeat what was sent.
+    /// Omits the body, which may repeat what was sent.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { status, fault, body: _ } = self;
         f.debug_struct("Refusal").field("status", status).field("fault", fault).finish()
     }
 }
 
-/// The message in the JSON of a refusal, wherever servers put it.
+/// Extracts the message from the JSON body of a refusal; servers use several members for it.
 pub(crate) fn message(body: &[u8]) -> Option<String> {
     let json: serde_json::Value = serde_json::from_slice(body).ok()?;
     let places = ["/error/message", "/error_description", "/message", "/error", "/detail"];
     places.iter().find_map(|place| json.pointer(place)?.as_str()).map(ToOwned::to_owned)
 }
 
-/// How long the server wants us to stay away: seconds, or a date seen from its own clock.
+/// The wait that the server requests: seconds, or a date relative to its own `Date` header.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {

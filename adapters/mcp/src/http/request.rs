@@ -4,10 +4,10 @@ use bytes::Bytes;
 use capstan_http::Payload;
 use capstan_wire::{Json, compose};
 
-/// Params up to this size are copied, which is cheaper than three pieces.
+/// The size up to which params are copied, which is cheaper than three pieces.
 const SMALL: usize = 16 * 1024;
 
-/// A request with one of our own ids.
+/// Composes a request with one of our own ids.
 pub(crate) fn request(id: u64, method: &str, params: &Json) -> Payload {
     pieces(id, method, params).into()
 }

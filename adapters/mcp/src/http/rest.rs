@@ -1,4 +1,4 @@
-//! The rest of a large reply, as it comes.
+//! Streams the rest of a large reply.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use super::Http;
 use crate::channel::RequestError;
 use crate::session::{MayRun, failed};
 
-/// The rest of a reply. Dropped before its end, the server is told that nobody waits for it.
+/// The rest of a large reply. Dropping it before its end cancels the request at the server.
 pub(super) struct Rest {
     http: Arc<Http>,
     id: u64,
     may_run: MayRun,
     pieces: BoxStream<'static, Result<Bytes, String>>,
-    /// How long the server may keep us waiting in all. The time that our own reader takes does not
-    /// count.
+    /// How long the server may keep us waiting in total. The time that our own reader takes does
+    /// not count.
     limit: Duration,
     waited: Duration,
     waits: Option<(Instant, Pin<Box<Sleep>>)>,
@@ -34,7 +34,7 @@ pub(super) struct Rest {
 // === impl Http ===
 
 impl Http {
-    /// Hands a large reply on as it comes, where that can be; waits for all of it where not.
+    /// Streams a large reply if possible; otherwise waits for all of it.
     pub(super) async fn begin(
         self: &Arc<Self>,
         id: u64,
@@ -51,7 +51,7 @@ impl Http {
         }
     }
 
-    /// Waits for all of a large reply.
+    /// Waits for all of a large reply and delivers it.
     pub(super) async fn take_rest(
         &self,
         id: u64,
@@ -80,7 +80,7 @@ impl Rest {
         failed(&self.http.link.inbound.server, error, self.may_run)
     }
 
-    /// Whether the server keeps us waiting for too long.
+    /// Ready if the server has kept us waiting for too long.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let left = self.limit.saturating_sub(self.waited);
         let (_, alarm) = self.waits.get_or_insert_with(|| (Instant::now(), Box::pin(sleep(left))));

@@ -1,5 +1,4 @@
-//! Streams of streamable HTTP: the one that a reply comes on, the one of a server that speaks
-//! unasked, and subscriptions.
+//! Streams of streamable HTTP: replies, unsolicited messages, and subscriptions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,45 +23,44 @@ use crate::server::backoff::wait_after;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How often in a row a stream is taken up again without a single event on it.
+/// How often in a row a stream is resumed without a single event on it.
 const MAX_RESUMPTIONS: u32 = 5;
 
-/// The wait before a stream is taken up again, where the server does not say. The first time of a
-/// request there is none: whoever was only cut off is there.
+/// The wait before a stream is resumed, if the server does not specify one. The first resumption of
+/// a request does not wait: a server that only cut the connection is still there.
 const DEFAULT_RETRY: Duration = Duration::from_secs(1);
 
-/// How often in a row it is tried to reach a server that is not there, and the wait between two tries.
-/// Together well under a second: so soon the callers of a server that died are to know it.
+/// How often in a row an unreachable server is tried, and the wait between two tries. Together they
+/// take well under a second, so that the callers of a dead server fail soon.
 const MAX_ABSENT: u32 = 3;
 const ABSENT_RETRY: Duration = Duration::from_millis(200);
 
-/// The longest wait that a server can ask for.
+/// The longest wait that a server can request.
 const MAX_RETRY: Duration = Duration::from_mins(1);
 
-/// How long a stream that has delivered its reply may take to end in good order, so that its
-/// connection can be used again.
+/// How long a stream may take to end normally after its reply. Its connection can then be reused.
 const DRAIN: Duration = Duration::from_secs(1);
 
-/// Where a stream broke off, and how to go on.
+/// The position at which a stream broke off, and the requested wait.
 #[derive(Clone, Debug, Default)]
 struct Mark {
     id: Option<String>,
     retry: Option<Duration>,
 }
 
-/// Why a stream that nobody waits for does not open.
+/// The reason why a background stream does not open.
 enum Closed {
-    /// It will not open.
+    /// The server does not offer the stream.
     ForGood,
     /// It may open later.
     ForNow,
-    /// Nobody was there to open it.
+    /// The server was unreachable.
     Absent,
 }
 
 impl Http {
-    /// Reads the stream that the reply to a request comes on. One that breaks off is taken up
-    /// again where the revision and the server know how.
+    /// Reads the stream that carries the reply to a request. A stream that breaks off is resumed if
+    /// the revision and the server support that.
     pub(super) async fn follow(
         self: &Arc<Self>,
         id: u64,
@@ -96,8 +94,8 @@ impl Http {
         }
     }
 
-    /// Takes a stream up again that broke off, after this wait and so many times in a row without an
-    /// event on it; `None` when that cannot be.
+    /// Resumes a stream that broke off, after `wait`. `silent` counts the resumptions in a row
+    /// without an event. `None` if the stream cannot be resumed.
     async fn resume(&self, mark: &Mark, silent: &mut u32, mut wait: Duration) -> Option<Events> {
         if mark.id.is_none() || self.is_modern() {
             return None;
@@ -116,9 +114,9 @@ impl Http {
         None
     }
 
-    /// Reads what is left of a stream.
+    /// Reads the rest of a stream.
     ///
-    /// It belongs to a request that is over, so that whatever is asked or logged there is for nobody.
+    /// Its request is over, so questions and log messages on it have no receiver.
     async fn drain(self: Arc<Self>, id: u64, mut events: Events) {
         let draining = async {
             while let Ok(Some(event)) = events.next().await {
@@ -135,7 +133,7 @@ impl Http {
         }
     }
 
-    /// Opens a stream, where another one broke off if the mark says so.
+    /// Opens a stream; with an id in `mark`, resumes one that broke off.
     async fn take_up(&self, mark: &Mark) -> Result<Events, Closed> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
@@ -164,8 +162,8 @@ impl Http {
         }
     }
 
-    /// Hears a legacy server that speaks unasked, if it does. `asked` is dropped when it has said
-    /// whether it does.
+    /// Reads the stream of a legacy server's unsolicited messages, if it offers one. `asked` is
+    /// dropped when the server has answered if it does.
     pub(super) async fn listen(self: Arc<Self>, asked: oneshot::Sender<()>) {
         let mut asked = Some(asked);
         let (mut mark, mut failures) = (Mark::default(), 0);
@@ -188,8 +186,8 @@ impl Http {
         debug!("the server's own stream is given up");
     }
 
-    /// Asks a modern server to tell of changes, again whenever its stream ends. `opened` is
-    /// dropped when it has said something, or says nothing.
+    /// Subscribes to changes of a modern server, and again whenever the stream ends. `opened` is
+    /// dropped at the first event or when the stream fails.
     pub(super) async fn subscribe(
         self: Arc<Self>,
         method: &'static str,
@@ -205,7 +203,7 @@ impl Http {
             match self.open(order).await {
                 Ok(events) => {
                     if lapsed {
-                        // Nobody knows what changed while nobody listened.
+                        // Any list may have changed while there was no stream.
                         self.all_changed();
                     }
                     failures = if self.hear(events, &mut mark, &mut opened).await {
@@ -224,7 +222,7 @@ impl Http {
         debug!("a subscription is given up");
     }
 
-    /// Hands on everything on a stream until it ends; whether there was anything.
+    /// Dispatches all events of a stream until it ends; `true` if there were any.
     async fn hear(
         &self,
         mut events: Events,
@@ -262,7 +260,7 @@ impl Mark {
         self.retry().unwrap_or(DEFAULT_RETRY)
     }
 
-    /// The wait that the server asks for.
+    /// The wait that the server requests, at most [`MAX_RETRY`].
     fn retry(&self) -> Option<Duration> {
         self.retry.map(|retry| retry.min(MAX_RETRY))
     }

@@ -1,14 +1,13 @@
-//! Repeats in headers what the params say of the trace that a request belongs to, for those on the
-//! way who do not read bodies.
+//! Repeats the trace context of the params in headers, for intermediaries that do not read bodies.
 
 use capstan_http::header::{HeaderMap, HeaderName, HeaderValue};
 use capstan_hub::trace::{BAGGAGE, PARENT, STATE, is_parent};
 use capstan_wire::{Json, object};
 
-/// Longest value that is repeated, in bytes.
+/// The longest value that is repeated, in bytes.
 const MAX: usize = 8192;
 
-/// Adds the headers.
+/// Adds the trace headers.
 pub(super) fn add(headers: &mut HeaderMap, params: &Json) {
     let Some(meta) = object::get(params, "_meta") else { return };
     let [parent, state, baggage] = object::peek(&meta, [PARENT, STATE, BAGGAGE]);

@@ -10,46 +10,46 @@ use crate::fault::Fault;
 use crate::http::events::Events;
 use crate::http::refusal::{Refusal, message, retry_after};
 
-/// How much of a refusal is read.
+/// The part of a refusal's body that is read, in bytes.
 const MAX_REFUSAL: usize = 64 * 1024;
 
-/// Longest piece of a refusal that is shown.
+/// The longest excerpt of a refusal that is shown.
 const MAX_WORDS: usize = 200;
 
-/// The connection to one server, and the longest message that it may send.
+/// The HTTP client of one server, and the longest message that it may send.
 #[derive(Clone)]
 pub(crate) struct Web {
     pub(crate) client: Client,
-    /// The longest message that is taken, in bytes.
+    /// The longest message accepted, in bytes.
     pub(crate) max_message: usize,
 }
 
-/// In which form an answer is taken.
+/// The form in which the caller takes an answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Takes {
     Whole,
-    /// A large one may still be coming.
+    /// A large answer may be returned while it is still arriving.
     Coming,
 }
 
-/// Why nothing that could be read came back.
+/// The reason why there is no readable answer.
 #[derive(Clone, Debug)]
 pub(crate) enum WebError {
-    /// The request did not leave.
+    /// The request was not sent.
     NotSent(String),
-    /// The request did not leave, because its address is refused.
+    /// The request was not sent, because its address is blocked.
     Blocked(String),
-    /// The request left; what became of it is not known.
+    /// The request was sent; its outcome is unknown.
     Lost(String),
-    /// The answer is not one.
+    /// The answer is not MCP.
     NotMcp(String),
     /// The answer has more bytes than this.
     TooLong(usize),
-    /// The answer is no.
+    /// The server refused the request.
     Refused(Refusal),
 }
 
-/// What came back, with its headers.
+/// An answer with its headers.
 pub(crate) struct Came {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
@@ -58,7 +58,7 @@ pub(crate) struct Came {
 /// The body of an answer.
 pub(crate) enum Body {
     Json(Bytes),
-    /// The beginning of a large one, and its rest.
+    /// The beginning of a large body, and the rest.
     Large(Vec<Bytes>, HttpBody),
     Events(Events),
     Nothing,
@@ -67,13 +67,13 @@ pub(crate) enum Body {
 // === impl Web ===
 
 impl Web {
-    /// Sends and reads what comes back; of a stream of events, only its beginning.
+    /// Sends a request and reads the answer; of a stream of events, only the beginning.
     pub(crate) async fn send(&self, order: HttpRequest) -> Result<Came, WebError> {
         self.receive(&|| order.clone(), Takes::Whole).await
     }
 
-    /// The same, in the form that is taken. The order is written anew for each redirect, so that
-    /// nothing is copied for one that does not come.
+    /// Sends a request and reads the answer in the form that the caller takes. `write` composes the
+    /// request again for each redirect, so that nothing is copied if there is none.
     pub(crate) async fn receive(
         &self,
         write: &(dyn Fn() -> HttpRequest + Sync),
@@ -121,7 +121,7 @@ impl Web {
 
     async fn refusal(&self, status: StatusCode, headers: &HeaderMap, body: HttpBody) -> Refusal {
         let kind = media_type(headers);
-        // A refusal is one even if its words get lost.
+        // A refusal counts even if its body cannot be read.
         let body = self.client.read(body, MAX_REFUSAL).await.map(|(body, _)| body);
         let body = body.unwrap_or_default();
         let words = self.words(status, kind.as_deref(), &body);
@@ -135,7 +135,7 @@ impl Web {
         Refusal { status, fault, body }
     }
 
-    /// What a refusal says, in one short line.
+    /// The message of a refusal, in one short line.
     fn words(&self, status: StatusCode, kind: Option<&str>, body: &[u8]) -> String {
         let said = match kind {
             Some(kind) if kind.ends_with("json") => message(body),

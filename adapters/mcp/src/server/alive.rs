@@ -1,15 +1,15 @@
-//! Counts the processes of a server that have not ended yet, and tells them all to end.
+//! Counts the processes of a server that have not ended yet, and signals all of them to end.
 
 use tokio::sync::watch;
 
-/// Shared between a server and the minders of its processes.
+/// Process count and stop signal, shared between a server and the minders of its processes.
 #[derive(Debug)]
 pub(crate) struct Alive {
     count: watch::Sender<usize>,
     closing: watch::Sender<bool>,
 }
 
-/// One process that has not ended yet.
+/// A guard that counts one process until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Living(watch::Sender<usize>);
 
@@ -22,8 +22,8 @@ impl Alive {
 
     /// Counts one process until the result is dropped; `None` when no more may be started.
     ///
-    /// Counted first and looked second: either we see that everything is to end, or whoever says
-    /// so sees us and waits.
+    /// Increments before it checks `closing`: either this call sees that the server is closing, or
+    /// the code that closes it sees the new count and waits.
     pub(crate) fn one(&self) -> Option<Living> {
         self.count.send_modify(|count| *count += 1);
         let living = Living(self.count.clone());
@@ -35,13 +35,13 @@ impl Alive {
         drop(self.count.subscribe().wait_for(|count| *count == 0).await);
     }
 
-    /// Waits until somebody calls [`Alive::stop`].
+    /// Waits until [`Alive::stop`] is called.
     pub(crate) async fn closing(&self) {
-        // Our own sender lives as long as we do, so waiting cannot fail.
+        // `self` owns a sender, so waiting cannot fail.
         drop(self.closing.subscribe().wait_for(|closing| *closing).await);
     }
 
-    /// Tells every process to end.
+    /// Signals every process to end.
     pub(crate) fn stop(&self) {
         self.closing.send_replace(true);
     }

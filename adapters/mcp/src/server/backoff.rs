@@ -1,4 +1,4 @@
-//! How long to wait before a server that failed is started again.
+//! Exponential backoff with jitter before a failed server is started again.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ const LONGEST: Duration = Duration::from_secs(30);
 
 /// The wait after `failures` failures in a row; `dice` is a random number from 0 to 1.
 ///
-/// The first start and the first restart come at once. Jitter takes up to a quarter off, so that
-/// servers that failed together do not come back together.
+/// The first start and the first restart happen at once. Jitter subtracts up to a quarter, so that
+/// servers that failed together do not restart together.
 pub(crate) fn wait_after(failures: u32, dice: f64) -> Duration {
     let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
     let full = FIRST.saturating_mul(2_u32.saturating_pow(doublings.min(16))).min(LONGEST);

@@ -13,16 +13,16 @@ use super::{Life, Server, lock, note_loss};
 use crate::server::wanted::{Wanted, Wish};
 use crate::session::Session;
 
-/// The server of a session, as far as the session reports to it.
+/// The parts of a server that its session reports to.
 pub(crate) struct Home {
-    /// Not kept alive: it owns the session.
+    /// A weak reference, because the server owns the session.
     pub(super) life: Weak<Mutex<Life>>,
     pub(super) wanted: Arc<Wanted>,
     pub(super) span: Span,
 }
 
-/// A server that offers nothing: nothing runs, its lists are empty, and it is connected when
-/// something is sent.
+/// The connection of a server that offers nothing.
+/// Nothing runs and its lists are empty; the server is connected when something is sent.
 pub(super) struct Resting(pub(super) Arc<Server>);
 
 // === impl Session ===
@@ -47,7 +47,7 @@ impl Connection for Session {
                 }
                 Err(_) => note_loss(&home.span, life, &self),
                 Ok(_) if self.offers_nothing() => {
-                    // Of no use to anybody.
+                    // The connection is of no use: disconnect it.
                     life.link = None;
                     life.resting = true;
                 }
@@ -87,7 +87,7 @@ impl Session {
         self.home.get().map_or_else(Span::current, |home| home.span.clone())
     }
 
-    /// Tells the server what a request has shown about it.
+    /// Updates the server's state with the result of a request.
     fn report(&self, what: impl FnOnce(&mut Life, &Home)) {
         if let Some(home) = self.home.get()
             && let Some(life) = home.life.upgrade()

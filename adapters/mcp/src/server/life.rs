@@ -1,5 +1,4 @@
-//! What is known about a server right now: its connection, how often it failed, and when it may be
-//! tried again.
+//! The current state of a server: its connection, its failures, and when it may be tried again.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -14,34 +13,35 @@ use crate::fault::Fault;
 use crate::server::backoff::wait_after;
 use crate::session::Session;
 
-/// How long a server can keep us away at the most.
+/// The longest wait that a server can request.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
-/// After so many failures in a row nobody waits for it any more: until it may be tried again,
-/// whoever asks is told at once. Then one attempt decides for all.
+/// Consecutive failures that open the circuit breaker.
+/// Until the server may be tried again, callers then fail at once; after that, a single attempt is
+/// shared by all callers.
 const CIRCUIT: u32 = 5;
 
-/// A process that ran for so long has not failed because it was started. One that ends sooner counts as
-/// a failed start, whatever it answered meanwhile.
+/// The run time after which an exit no longer counts as a failed start.
+/// A process that ends sooner counts as a failed start, even if it answered requests.
 const PROVEN: Duration = Duration::from_secs(30);
 
-/// What is known about a server right now.
+/// The current state of a server.
 pub(crate) struct Life {
-    /// The connection, or the attempt at one, shared by all who wait for it.
+    /// The connection, or the attempt at one, shared by all callers that wait for it.
     pub(crate) link: Option<Link>,
     /// Failures in a row.
     failures: u32,
-    /// When it may be started again.
+    /// The earliest time of the next start.
     pub(crate) not_before: Instant,
-    /// When it was connected last.
+    /// The time of the last connect.
     since: Instant,
-    /// Why it could not be used last.
+    /// The last reason why the server could not be used.
     failure: Option<Fault>,
-    /// The lists that could not be read although it is connected, and why.
+    /// The lists that could not be read although the server is connected, with the reasons.
     unread: Vec<(Listing, String)>,
-    /// Whether it was let go because it offers nothing.
+    /// True if the server was disconnected because it offers nothing.
     pub(crate) resting: bool,
-    /// Who it was when it was connected last.
+    /// The server's description from the last connection.
     pub(crate) about: Option<Arc<About>>,
 }
 
@@ -89,17 +89,17 @@ impl Life {
         self.unread.clear();
     }
 
-    /// It works, and nothing that we start again and again is behind it: resets the failures.
+    /// Resets the failures of a server that works and has no process that we restart.
     ///
     /// A process has to run for a while first; see [`Self::died`].
     pub(crate) fn worked(&mut self) {
         self.failures = 0;
     }
 
-    /// Takes the connection away to end it. A server that is still there has not failed.
+    /// Takes the connection away to end it. A server that is still connected has not failed.
     pub(crate) fn rest(&mut self) -> Option<Link> {
         match self.link.as_ref().and_then(Link::peek) {
-            // Its end is still to be counted.
+            // The connection is already lost, which is still to be counted as a failure.
             Some(Ok(session)) if session.connection.requests().gone().is_some() => return None,
             Some(Ok(_)) => self.failures = 0,
             Some(Err(_)) | None => {}
@@ -116,7 +116,7 @@ impl Life {
         self.unread.retain(|(unread, _)| *unread != listing);
     }
 
-    /// It was there, and is gone.
+    /// Records that a connected server is gone.
     pub(crate) fn died(&mut self, fault: Fault) {
         if self.since.elapsed() >= PROVEN {
             self.failures = 0;
@@ -126,7 +126,7 @@ impl Life {
 
     pub(crate) fn failed(&mut self, fault: Fault) {
         if let Fault::Blocked(_) = fault {
-            // Nothing was tried, so that there is nothing to wait for: each caller is told anew.
+            // Nothing was tried, so there is nothing to wait for: each caller gets the fault anew.
             self.not_before = Instant::now();
             self.failure = Some(fault);
             return;
@@ -140,8 +140,8 @@ impl Life {
         self.failure = Some(fault);
     }
 
-    /// Why whoever asks now is told at once that it cannot be used: it failed lately in a way that
-    /// waiting does not change, or too often.
+    /// Returns the fault that a caller gets at once, without a new attempt.
+    /// This is the case if the last failure would not change by waiting, or if the circuit is open.
     pub(crate) fn would_fail_again(&self) -> Option<Fault> {
         if Instant::now() >= self.not_before {
             return None;
@@ -157,7 +157,7 @@ impl Life {
         }
     }
 
-    /// The fault, with when it is tried again where nobody waits for that.
+    /// Adds the time of the next attempt to the fault while the circuit is open.
     fn in_circuit(&self, fault: &Fault) -> Fault {
         let left = self.not_before.saturating_duration_since(Instant::now());
         let Fault::Unreachable(reason) = fault else { return fault.clone() };
@@ -165,7 +165,7 @@ impl Life {
             return fault.clone();
         }
         let mut text = reason.clone();
-        // Writing to a text does not fail.
+        // Writing to a string does not fail.
         let _ = write!(
             text,
             "; it failed {} times in a row and is tried again in {} s",
@@ -176,7 +176,7 @@ impl Life {
     }
 }
 
-/// Whether a link can still be waited for or used.
+/// True if the link is still connecting, or is connected and not lost.
 pub(crate) fn is_usable(link: &Link) -> bool {
     match link.peek() {
         None => true,
@@ -261,7 +261,7 @@ mod tests {
         }
     }
 
-    /// Holes 1: what a rule refuses is no failure of the server.
+    /// Holes 1: an address that a rule refuses is not a failure of the server.
     #[tokio::test(start_paused = true)]
     async fn a_refused_address_is_not_counted_and_not_waited_for() {
         let mut life = Life::new();
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// Holes 1: a request was sent, so that the next one waits.
+    /// Holes 1: a request was sent, so the next one waits.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_leads_elsewhere_is_asked_ever_more_rarely() {
         let (mut life, mut asked) = (Life::new(), 0);

@@ -1,5 +1,6 @@
-//! One server over its whole life: connected on first use, shared by all who call it, connected
-//! again when it died.
+//! One server over its whole life.
+//! It is connected on first use, shared by all callers, and connected again after its connection is
+//! lost.
 
 pub(crate) mod alive;
 pub(crate) mod backoff;
@@ -32,15 +33,15 @@ use crate::server::wanted::{Wanted, Wish};
 use crate::session::Session;
 use crate::settings::Settings;
 
-/// How long a server may take to say that it is there.
+/// The timeout of a ping.
 const PULSE: Duration = Duration::from_secs(5);
 
-/// A server, whatever the way to it.
+/// An MCP server, over any transport.
 pub struct Server {
     name: ServerName,
     connector: Arc<Connector>,
     watched: Watched,
-    /// Everything that is logged about the server stands in it.
+    /// The span of everything that is logged about the server.
     span: Span,
     life: Arc<Mutex<Life>>,
     wanted: Arc<Wanted>,
@@ -49,12 +50,12 @@ pub struct Server {
 // === impl Server ===
 
 impl Server {
-    /// A server that is not connected yet. Must be called within a tokio runtime.
+    /// Creates a server that is not connected yet. Must be called within a tokio runtime.
     pub fn new(settings: impl Into<Settings>) -> Self {
         Self::heard_by(settings, Arc::new(Changes::default()))
     }
 
-    /// The same, with somebody who is told what it says that belongs to no call.
+    /// Creates a server with a listener for notifications that belong to no call.
     pub fn heard_by(settings: impl Into<Settings>, listener: Arc<dyn Listener>) -> Self {
         let settings = settings.into();
         let watched = Watched {
@@ -63,8 +64,8 @@ impl Server {
             alive: Arc::new(Alive::new()),
             listener,
         };
-        // An error only in name: the highest level is the one that no filter hides, and whatever
-        // is logged inside says which server it is about.
+        // Error level, although nothing failed: no filter hides this level, so every event inside
+        // the span carries the server's name.
         let name = settings.terms().name;
         let span = error_span!("server", %name);
         let connector = Arc::new(Connector::new(settings));
@@ -72,13 +73,13 @@ impl Server {
         Self { name, connector, watched, span, life, wanted }
     }
 
-    /// The session, where there is one that can be used.
+    /// The session, if there is one that can be used.
     fn current(&self) -> Option<Arc<Session>> {
         let session = lock(&self.life).link.as_ref()?.peek()?.as_ref().ok().cloned()?;
         session.connection.requests().gone().is_none().then_some(session)
     }
 
-    /// The session, connecting if there is none; one attempt for all who wait.
+    /// Returns the session, connecting if there is none; the attempt is single-flight.
     async fn session(&self) -> Result<Arc<Session>, CallError> {
         if let Some(session) = self.current() {
             return Ok(session);
@@ -101,7 +102,7 @@ impl Server {
                 return link.clone();
             }
             if let Some(Ok(session)) = link.peek() {
-                // It died while nobody asked.
+                // The connection was lost while no caller used it.
                 let session = Arc::clone(session);
                 note_loss(&self.span, &mut life, &session);
             }
@@ -113,7 +114,8 @@ impl Server {
         life.link = Some(link.clone());
         life.resting = false;
         drop(life);
-        // Driven by a task of its own, so that a caller who goes away does not stop it for others.
+        // Driven by a task of its own, so that a caller that is dropped does not stop it for
+        // others.
         tokio::spawn(link.clone());
         link
     }
@@ -129,7 +131,7 @@ impl Server {
         let connecting = async move {
             let start = async {
                 sleep_until(not_before).await;
-                // Never two at a time: they could stand in each other's way.
+                // Never two processes at a time: they could conflict with each other.
                 watched.alive.none_left().await;
                 connector.connect(&watched).await
             };
@@ -150,14 +152,14 @@ impl Server {
                     life.connected(&session.about);
                 }
                 Err(fault) => {
-                    // No warning: whoever waits for the server is told.
+                    // Not a warning: the callers that wait for the server get the fault.
                     info!(reason = %fault, "not connected");
                     life.failed(fault.clone());
                 }
             }
             drop(life);
             if result.is_ok() && again {
-                // Nobody knows what changed while it was away.
+                // Any list may have changed while the server was away.
                 for listing in Listing::ALL {
                     watched.listener.list_changed(&connector.name(), listing);
                 }
@@ -197,7 +199,7 @@ impl Backend for Server {
     }
 
     fn disconnect(&self) {
-        // The process ends when the last who uses the connection is done.
+        // The process ends when the last user of the connection is done.
         let link = lock(&self.life).rest();
         drop(link);
     }
@@ -209,7 +211,7 @@ impl Backend for Server {
                 SystemMessage::Level(level) => Wish::Level(level.clone()),
                 SystemMessage::Unsubscribe(uri) => Wish::Unsubscribe(uri.clone()),
             };
-            // Whatever comes of it: this is what holds from now on.
+            // Kept even if sending fails: later connections get it too.
             self.wanted.note(&wish);
             match self.current() {
                 Some(session) => session.tell(&wish).await.map(drop),
@@ -238,12 +240,12 @@ impl Backend for Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A list that is being read holds on to the session, and would hold on to the process.
+        // A list that is being read keeps the session alive, and would keep the process alive.
         self.watched.alive.stop();
     }
 }
 
-/// Notes that a server has died, once, however many calls were in flight.
+/// Records the loss of a connection, once, no matter how many calls were in flight.
 fn note_loss(span: &Span, life: &mut Life, session: &Session) {
     if let Some(fault) = session.connection.requests().gone()
         && session.connection.requests().take_gone_notice()

@@ -1,4 +1,4 @@
-//! What is wanted of a server whatever becomes of its connections: each new one is told again.
+//! Subscriptions and log level of a server, sent again on each new connection.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,36 +9,36 @@ use tracing::{Instrument, debug};
 
 use crate::session::Session;
 
-/// How long a new connection may be kept from its first request by this.
+/// How long sending the settings may delay the first request of a new connection.
 const SETUP: Duration = Duration::from_secs(1);
 
-/// Something that a server is told once for each connection.
+/// A setting that is sent once on each connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// Notifications when this resource changes.
+    /// Subscribe to changes of this resource.
     Subscribe(String),
-    /// No more of them.
+    /// Unsubscribe from this resource.
     Unsubscribe(String),
-    /// How much to log; the protocol's word for the level.
+    /// The log level, in the protocol's spelling.
     Level(String),
 }
 
-/// What is wanted of a server.
+/// The settings that apply to every connection of a server.
 #[derive(Default)]
 pub(crate) struct Wanted(Mutex<Kept>);
 
 #[derive(Default)]
 struct Kept {
-    /// The resources that it is to tell of.
+    /// The subscribed resources.
     resources: BTreeSet<String>,
-    /// How much it is to tell about what goes on.
+    /// The log level.
     level: Option<String>,
 }
 
 // === impl Wanted ===
 
 impl Wanted {
-    /// Takes note of a wish that holds for later connections too.
+    /// Records a setting for later connections.
     pub(crate) fn note(&self, wish: &Wish) {
         match wish {
             Wish::Subscribe(uri) => {
@@ -51,7 +51,7 @@ impl Wanted {
         }
     }
 
-    /// Tells a new connection. One that takes its time is not waited for.
+    /// Sends the settings on a new connection, and waits at most [`SETUP`] for that.
     pub(crate) async fn tell(&self, session: &Arc<Session>) {
         let wishes = self.wishes();
         if wishes.is_empty() {
@@ -82,7 +82,7 @@ impl Wanted {
 // === impl Wish ===
 
 impl Wish {
-    /// The method, in the revisions before 2026-07-28.
+    /// The method name in the revisions before 2026-07-28.
     pub(crate) fn method(&self) -> &'static str {
         match self {
             Self::Subscribe(_) => "resources/subscribe",

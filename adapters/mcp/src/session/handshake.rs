@@ -1,8 +1,8 @@
-//! Finds out which era of the protocol a server speaks, and who it is.
+//! Detects the era of the protocol that a server speaks, and reads its description.
 //!
-//! A modern server is recognised by its answer to `server/discover`. Legacy servers react to that
-//! in every way there is: with an error, with an empty result, not at all, or by ending. Each of
-//! these means legacy, and none of them costs the server its start.
+//! A modern server is recognised by its answer to `server/discover`. Legacy servers react to it
+//! with an error, with an empty result, not at all, or by ending. Each of these means legacy, and
+//! after none of them is the server given up.
 
 use std::time::Duration;
 
@@ -13,38 +13,39 @@ use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
 use crate::settings::{Elicitation, Era, Others, Terms};
 
-/// How long the probe is waited for before the legacy handshake is tried beside it.
+/// How long to wait for the probe before the legacy handshake is tried in parallel.
 ///
-/// A server that is slow to start loses nothing: whichever answer comes first decides.
+/// A server that is slow to start loses nothing: the first answer decides.
 const PROBE_WAIT: Duration = Duration::from_secs(1);
 
-/// What was found out.
+/// The result of a handshake.
 #[derive(Debug)]
 pub(crate) struct Hello {
     pub(crate) modern: bool,
     pub(crate) about: About,
 }
 
-/// Why there is no session.
+/// The reason why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeError {
-    /// The server ended while it was probed; it may live when spoken to as it expects.
+    /// The server ended during the probe; it may work with the legacy handshake.
     #[error("{0}")]
     DiedInProbe(String),
-    /// Anything else.
+    /// Any other failure.
     #[error("{0}")]
     Failed(Fault),
 }
 
-/// What a client says of itself in either era.
+/// The client's name and version, in both eras.
 pub(crate) fn client_info() -> Json {
     let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
     compose::object(&[("name", &name), ("version", &version)])
 }
 
-/// What a legacy server is told in the handshake that we can do: what anybody behind a call may be able
-/// to, who is asked when it comes to it. It is the same for people and programs, because some servers
-/// offer tools by it, and what was approved for the one would be new to the other.
+/// The capabilities declared to a legacy server in the handshake.
+/// They are everything that any caller may support; the caller itself is asked later. They are the
+/// same for people and programs, because some servers offer tools depending on them, and tools that
+/// were approved for one would be new to the other.
 pub(crate) fn capabilities(settings: &Terms) -> Json {
     offered(settings, Others::Clients)
 }
@@ -64,16 +65,16 @@ fn offered(settings: &Terms, others: Others) -> Json {
     compose::object(&able)
 }
 
-/// What the caller can do for a modern server, which is told so with every request.
+/// The capabilities of the caller, which a modern server gets with every request.
 fn caller_capabilities(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
     let able = match (operator, settings.others) {
         (Some(operator), _) => match operator.able() {
             Some(able) => able,
-            // A person, who may sit at a shell of a gateway's operator.
+            // A person, who may use a shell of a gateway's operator.
             None => return offered(settings, Others::People),
         },
         (None, Others::People) => return offered(settings, Others::People),
-        // A list or the like, asked on nobody's behalf.
+        // A request without a caller, such as for a list.
         (None, Others::Clients) => return Json::empty_object(),
     };
     match settings.elicitation {
@@ -82,7 +83,7 @@ fn caller_capabilities(settings: &Terms, operator: Option<&dyn Operator>) -> Jso
     }
 }
 
-/// Shakes hands in the era that the settings ask for.
+/// Performs the handshake in the era that the settings specify.
 pub(crate) async fn shake_hands(
     connection: &dyn Channel,
     settings: &Terms,
@@ -105,11 +106,11 @@ pub(crate) async fn shake_hands(
     }
 }
 
-/// Asks the modern way, and after a while the legacy way beside it.
+/// Sends the modern probe, and after a while the legacy handshake in parallel.
 async fn probe(connection: &dyn Channel, settings: &Terms) -> Result<Hello, HandshakeError> {
     let discovery = ask_modern(connection, settings);
     tokio::pin!(discovery);
-    // Asked at most once: many servers take a second handshake amiss.
+    // Sent at most once: many servers do not accept a second handshake.
     let handshake = initialize(connection, settings);
     tokio::pin!(handshake);
     let early = tokio::time::timeout(PROBE_WAIT, &mut discovery).await;
@@ -121,7 +122,8 @@ async fn probe(connection: &dyn Channel, settings: &Terms) -> Result<Hello, Hand
                 discovered = &mut discovery => discovered,
                 hello = &mut handshake => match hello {
                     Ok(hello) => return Ok(hello),
-                    // A modern server knows no handshake, and may say so before anything else.
+                    // A modern server has no handshake, and may reject it before it answers the
+                    // probe.
                     Err(error) => match discovery.await {
                         modern @ Discovered::Modern(_) => modern,
                         Discovered::Legacy | Discovered::Died(_) | Discovered::Failed(_) => {
@@ -150,7 +152,7 @@ enum Discovered {
     Failed(Fault),
 }
 
-/// Asks the modern way; once more when the server is modern but objects to the revision.
+/// Sends the modern probe; once more if the server is modern but rejects the revision.
 async fn ask_modern(connection: &dyn Channel, settings: &Terms) -> Discovered {
     let reply = discover(connection, settings).await;
     let Ok(Reply::Error(error)) = &reply else { return read_discovery(reply) };
@@ -193,12 +195,12 @@ pub(crate) fn modern_meta(settings: &Terms, operator: Option<&dyn Operator>) -> 
     ])
 }
 
-/// Reads the reply to the probe. Whatever is not clearly modern is legacy.
+/// Reads the reply to the probe. A reply that is not clearly modern means legacy.
 fn read_discovery(reply: Result<Reply, RequestError>) -> Discovered {
     let result = match reply {
         Ok(Reply::Result(result)) => result,
         Ok(Reply::Error(_)) | Err(RequestError::TimedOut(_)) => return Discovered::Legacy,
-        // Whatever a legacy server on the web says to something that it does not know.
+        // Any answer of a legacy HTTP server to an unknown method.
         Err(RequestError::Refused(Fault::Status { .. } | Fault::NotMcp(_) | Fault::TooLong(_))) => {
             return Discovered::Legacy;
         }

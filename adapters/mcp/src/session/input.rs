@@ -1,5 +1,5 @@
-//! What a modern server asks for before it goes on with a call: handed out as it is, or answered
-//! here.
+//! Input that a modern server requires before it continues a call.
+//! It is passed on to the client, or answered here.
 
 use std::sync::Arc;
 
@@ -11,14 +11,15 @@ use futures::future::try_join_all;
 
 use crate::session::Session;
 
-/// Whether a result asks for input.
+/// True if a result asks for input.
 pub(crate) fn is_input_required(result: &Json) -> bool {
     object::get_string(result, "resultType").as_deref() == Some("input_required")
 }
 
 impl Session {
-    /// Whether the other side can be given what the server asks for as it is: it wants that, and
-    /// was able to all of it before. What it cannot be asked is answered here.
+    /// True if the server's requests for input can be passed on to the client unchanged.
+    /// The client must want that, and must have declared the capabilities for all of them.
+    /// Otherwise they are answered here.
     pub(crate) fn hands_out(&self, required: &Json, operator: &Arc<dyn Operator>) -> bool {
         let (Some(able), true) = (operator.able(), operator.wishes().input_required) else {
             return false;
@@ -33,7 +34,7 @@ impl Session {
             let mode = mode.and_then(|mode| mode.read::<String>().ok());
             let can = match (asking, mode.as_deref()) {
                 (Asking::Elicit, Some("url")) => has("url"),
-                // Who names no way at all means this one.
+                // A client that declares no mode supports this one.
                 (Asking::Elicit, _) => has("form") || !has("url"),
                 (Asking::Sample | Asking::Roots, _) => true,
             };
@@ -43,7 +44,8 @@ impl Session {
         asked.iter().all(|(_, request)| can(request))
     }
 
-    /// The call again, with answers to what the server asked and its own state untouched.
+    /// Composes the call again, with the answers to the server's requests.
+    /// The server's own state is returned unchanged.
     pub(crate) async fn with_input(
         &self,
         params: &Json,
@@ -53,7 +55,7 @@ impl Session {
         let broken = |_| self.broken("its request for input is malformed".to_owned());
         let requests = object::get(required, "inputRequests").unwrap_or_else(Json::empty_object);
         let asked = object::members(&requests).map_err(broken)?;
-        // All at once: whoever answers may want to see them together.
+        // All at once: the operator may want to see them together.
         let answering = asked.into_iter().map(|(key, request)| async move {
             Ok::<_, CallError>((key, self.answer_input(&request, operator).await?))
         });
@@ -86,7 +88,7 @@ impl Session {
             Err(Unanswered { code: METHOD_NOT_FOUND, message }) => {
                 Err(self.broken(format!("it asks for `{method}`, which got no answer: {message}")))
             }
-            // Whoever was asked to fill in a form and did something else has closed it.
+            // If the client did not answer the form, the form counts as cancelled.
             Err(_) if asking == Asking::Elicit => Ok(Answer::Cancel.to_json()),
             Err(Unanswered { code, message }) => {
                 let message = format!("`{method}` got no answer: {message}");

@@ -1,4 +1,4 @@
-//! Reads a whole list of a server, page by page, and keeps it until it changes.
+//! Reads a whole list of a server, page by page, and caches it until it changes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,17 +11,16 @@ use tracing::warn;
 
 use crate::session::Session;
 
-/// Pages read at the most.
+/// The largest number of pages read.
 const MAX_PAGES: usize = 1000;
 
-/// Items kept at the most.
+/// The largest number of items kept.
 const MAX_ITEMS: usize = 100_000;
 
-/// Bytes read at the most, over all pages.
+/// The largest number of bytes read, over all pages.
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
-/// What the server offers, from memory until it changes. A list that is being read is shared by
-/// all who ask for it.
+/// The server's lists, cached until they change. Concurrent callers share one read of a list.
 #[derive(Default)]
 pub(crate) struct Lists(Mutex<HashMap<Listing, SharedList>>);
 
@@ -35,7 +34,7 @@ impl Lists {
         self.all().get(&listing)?.peek()?.as_ref().ok().cloned()
     }
 
-    /// A list that has been read or is being read; if there is none, it is started.
+    /// A list that has been read or is being read; if there is none, reading is started.
     pub(crate) fn get_or_start(
         &self,
         listing: Listing,
@@ -44,7 +43,7 @@ impl Lists {
         self.all().entry(listing).or_insert_with(start).clone()
     }
 
-    /// Forgets a list that has changed; the next who asks reads it anew.
+    /// Drops a list that has changed; the next caller reads it again.
     pub(crate) fn forget(&self, listing: Listing) {
         let old = self.all().remove(&listing);
         drop(old);
@@ -60,7 +59,7 @@ pub(crate) async fn read(session: &Session, listing: Listing) -> Result<Arc<[Ite
     if !session.offers(listing) {
         return Ok(Arc::new([]));
     }
-    // One limit for all pages: a server that is slow with each of a thousand is never done.
+    // One timeout for all pages: a server that is slow with each of a thousand would never finish.
     let limit = session.settings.startup_timeout.saturating_add(session.settings.timeout);
     let pages = read_pages(session, listing);
     tokio::time::timeout(limit, pages).await.unwrap_or_else(|_| {
@@ -104,7 +103,7 @@ async fn read_pages(session: &Session, listing: Listing) -> Result<Arc<[Item]>, 
     Ok(items.into())
 }
 
-/// One page; `None` when the server does not know such a list after all.
+/// Reads one page; `None` if the server does not support such a list after all.
 async fn read_page(
     session: &Session,
     listing: Listing,

@@ -1,4 +1,4 @@
-//! Speaks with one connected server in the era it turned out to speak.
+//! Speaks with one connected server in the era that was detected.
 
 mod side;
 pub(crate) mod handshake;
@@ -26,8 +26,9 @@ use crate::settings::Terms;
 /// How often one call may ask for further input.
 const MAX_ROUNDS: usize = 10;
 
-/// What a modern client says of itself with each request. A legacy server has been told once who
-/// asks; one that knows both eras could take such a request for one of the other.
+/// The members with which a modern client describes itself in each request. They are removed for a
+/// legacy server: it got this in the handshake, and one that supports both eras could mistake the
+/// request for a modern one.
 const ERA: [&str; 4] = [
     protocol::META_VERSION,
     protocol::META_CAPABILITIES,
@@ -35,7 +36,7 @@ const ERA: [&str; 4] = [
     protocol::META_LEVEL,
 ];
 
-/// A server that is connected.
+/// A connected server.
 pub(crate) struct Session {
     pub(crate) settings: Arc<Terms>,
     pub(crate) connection: Arc<dyn Channel>,
@@ -43,11 +44,11 @@ pub(crate) struct Session {
     pub(crate) modern: bool,
     pub(crate) asked: Asked,
     lists: Arc<Lists>,
-    /// The kinds of changes that the server was asked to tell.
+    /// The kinds of changes that the server was asked to report.
     subscribed: Mutex<HashSet<&'static str>>,
-    /// The resources that a modern server was asked to watch, with their subscriptions.
+    /// The watched resources of a modern server, with the ids of their subscriptions.
     pub(crate) watched: Mutex<HashMap<String, u64>>,
-    /// The server that it belongs to, set before it is used.
+    /// The server that the session belongs to; set before the first use.
     pub(crate) home: OnceLock<Home>,
 }
 
@@ -68,12 +69,12 @@ impl Session {
         Self { settings, connection, about, modern, asked, lists, subscribed, watched, home }
     }
 
-    /// Whether the server says that it has such a list.
+    /// True if the server declares such a list.
     pub(crate) fn offers(&self, listing: Listing) -> bool {
         self.capability(listing.capability()).is_some()
     }
 
-    /// Whether there is anything at all to use it for.
+    /// True if the server declares no tools, prompts or resources.
     pub(crate) fn offers_nothing(&self) -> bool {
         ![Listing::Tools, Listing::Prompts, Listing::Resources]
             .iter()
@@ -84,12 +85,12 @@ impl Session {
         self.about.capabilities.as_ref().and_then(|all| object::get(all, name))
     }
 
-    /// What the server offers, where that is known already and something.
+    /// The items of the list, if they are already read and not empty.
     pub(crate) fn known(&self, listing: Listing) -> Option<Arc<[Item]>> {
         self.lists.known(listing).filter(|items| !items.is_empty())
     }
 
-    /// What the server offers.
+    /// Returns the items of the list; reading it is single-flight.
     pub(crate) async fn list(self: &Arc<Self>, listing: Listing) -> Result<Arc<[Item]>, CallError> {
         self.lists.get_or_start(listing, || self.start_reading(listing)).await
     }
@@ -97,22 +98,24 @@ impl Session {
     fn start_reading(self: &Arc<Self>, listing: Listing) -> SharedList {
         let session = Arc::clone(self);
         let list = async move {
-            // Before reading, so that no change between the two is missed.
+            // Before reading, so that no change in between is missed.
             session.subscribe(listing).await;
             let result = listing::read(&session, listing).await;
             if result.is_err() {
-                // A failure is not remembered; the next who asks tries again.
+                // A failure is not cached; the next caller tries again.
                 session.lists.forget(listing);
             }
             result
         };
         let shared = list.in_current_span().boxed().shared();
-        // Driven by a task of its own, so that a caller who goes away does not stop it for others.
+        // Driven by a task of its own, so that a caller that is dropped does not stop it for
+        // others.
         tokio::spawn(shared.clone());
         shared
     }
 
-    /// Asks a modern server, once, to tell when the list changes; legacy ones tell unasked.
+    /// Subscribes once to changes of the list at a modern server. Legacy servers report them
+    /// unasked.
     async fn subscribe(&self, listing: Listing) {
         let changes = self
             .capability(listing.capability())
@@ -132,7 +135,7 @@ impl Session {
         }
     }
 
-    /// Asks a modern server to tell of something; the id of the subscription.
+    /// Subscribes to notifications of a modern server, and returns the id of the subscription.
     pub(crate) async fn listen_to(&self, key: &str, what: &Json) -> u64 {
         let wanted = compose::object(&[(key, what)]);
         let meta = modern_meta(&self.settings, None);
@@ -147,9 +150,9 @@ impl Session {
         }
     }
 
-    /// Asks for something that is no call of anybody, such as a page of a list.
+    /// Sends a request that belongs to no call, such as for a page of a list.
     pub(crate) async fn ask(&self, method: &str, params: &Json) -> Result<Reply, CallError> {
-        // To the server the token would be somebody else's, or nobody's.
+        // The progress token would refer to another request of this connection, or to none.
         let params = without_meta(params, &[protocol::META_PROGRESS]);
         let params = if self.modern {
             let meta = self.modern_meta_over(&params);
@@ -164,7 +167,7 @@ impl Session {
         reply.map_err(|error| self.request_failed(error, MayRun::No))
     }
 
-    /// Our own metadata, behind what a modern client has put there itself.
+    /// Merges our metadata into the params. Members that a modern client set take precedence.
     fn modern_meta_over(&self, params: &Json) -> Json {
         let ours = modern_meta(&self.settings, None);
         let theirs = object::get(params, "_meta").and_then(|meta| object::members(&meta).ok());
@@ -178,7 +181,7 @@ impl Session {
         compose::object(&meta)
     }
 
-    /// Does what the ticket says; answers what the server asks on the way.
+    /// Runs the call of a ticket, and answers the server's requests for input.
     pub(crate) async fn run(
         &self,
         ticket: &Ticket,
@@ -206,8 +209,8 @@ impl Session {
         if let Said::Reply(Reply::Error(error)) = &said
             && error.code == protocol::HEADER_MISMATCH
         {
-            // The tool may have other headers now. The road reads the list again before it sends the
-            // call once more.
+            // The tool's headers may have changed. The road reads the list again before it retries
+            // the call.
             self.lists.forget(Listing::Tools);
         }
         match said {
@@ -229,7 +232,8 @@ impl Session {
         let operator = Some(Arc::clone(operator));
         let request = Request { id, method, params: &params, limit, operator };
         let may_run = if ticket.effect().may_write() { MayRun::Yes } else { MayRun::No };
-        // Who does not take what a modern server answers as it is gets it translated, as a whole.
+        // A caller that does not take a modern server's answer unchanged gets it translated, as a
+        // whole.
         let said = if wishes.flow && (!self.modern || wishes.input_required) {
             self.connection.call(request, may_run).await
         } else {
@@ -244,7 +248,7 @@ impl Session {
         })
     }
 
-    /// Adds our own metadata to what the client sent, which stays as it is otherwise.
+    /// Adds our metadata to the client's params, which otherwise stay unchanged.
     pub(crate) fn with_meta(
         &self,
         params: &Json,
@@ -289,14 +293,14 @@ impl Session {
     }
 }
 
-/// Whether a request that got lost may have changed something.
+/// `Yes` if a lost request may have had an effect.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MayRun {
     Yes,
     No,
 }
 
-/// What a request without a reply means for its call.
+/// Converts the failure of a request into the error of its call.
 pub(crate) fn failed(server: &ServerName, error: RequestError, may_run: MayRun) -> CallError {
     let server = server.clone();
     match (error, may_run) {
@@ -312,7 +316,7 @@ pub(crate) fn failed(server: &ServerName, error: RequestError, may_run: MayRun) 
     }
 }
 
-/// The params without these members of their `_meta`, and without that if nothing is left of it.
+/// Removes these members of `_meta` from the params, and `_meta` itself if it is then empty.
 fn without_meta<const N: usize>(params: &Json, keys: &[&str; N]) -> Json {
     let Some(meta) = object::get(params, "_meta") else { return params.clone() };
     if object::peek(&meta, *keys).iter().all(Option::is_none) {

@@ -1,5 +1,5 @@
-//! What is asked of a connected server beside calls and lists: completions, subscriptions, log
-//! levels, tasks.
+//! Requests to a connected server besides calls and lists.
+//! These are completions, subscriptions, log levels and tasks.
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -15,11 +15,11 @@ use crate::channel::Request;
 use crate::server::wanted::Wish;
 use crate::session::{MayRun, Session};
 
-/// How long a server is to tell how tasks go; none is remembered for longer.
+/// How long a server reports on tasks; no task is remembered for longer.
 const LONGEST: Duration = Duration::from_hours(24);
 
 impl Session {
-    /// Sends what the pipeline let through.
+    /// Sends a message that the pipeline let through.
     pub(crate) async fn dispatch(
         &self,
         outgoing: Outgoing<'_>,
@@ -48,7 +48,7 @@ impl Session {
         }
     }
 
-    /// Tells the server of a wish.
+    /// Sends a subscription or a log level to the server.
     pub(crate) async fn tell(&self, wish: &Wish) -> Result<Json, CallError> {
         let params = match wish {
             Wish::Subscribe(uri) if self.modern => {
@@ -62,7 +62,8 @@ impl Session {
                 }
                 return Ok(Json::empty_object());
             }
-            // A modern server is told with each request, and one that logs nothing has no levels.
+            // A modern server gets the level with each request, and a server without logging has no
+            // levels.
             Wish::Level(_) if self.modern || self.capability("logging").is_none() => {
                 return Ok(Json::empty_object());
             }
@@ -74,7 +75,7 @@ impl Session {
         self.result(self.ask(wish.method(), &params).await?)
     }
 
-    /// Has the server tell how tasks go, until one side ends it.
+    /// Subscribes to the status of tasks, until one side ends it.
     async fn follow(
         &self,
         request: &TaskRequest,
@@ -91,7 +92,7 @@ impl Session {
         self.on_behalf((request.op().method(), LONGEST), &params, operator).await
     }
 
-    /// Asks something about tasks, on behalf of whoever they belong to.
+    /// Sends a request about tasks, on behalf of their owner.
     async fn on_behalf(
         &self,
         (method, limit): (&str, Duration),
@@ -105,7 +106,7 @@ impl Session {
         self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
     }
 
-    /// Asks for nothing but a sign of life; whatever it answers is one.
+    /// Sends a ping; any answer is a sign of life.
     pub(crate) async fn pulse(&self) -> Result<(), CallError> {
         let method = if self.modern { "server/discover" } else { "ping" };
         self.ask(method, &Json::empty_object()).await.map(drop)
@@ -119,7 +120,7 @@ impl Session {
         let id = self.listen_to("resourceSubscriptions", &uris).await;
         let other = self.watched_resources().insert(uri.to_owned(), id);
         if let Some(id) = other {
-            // Somebody was faster.
+            // A concurrent caller subscribed first.
             self.connection.stop(id);
         }
     }

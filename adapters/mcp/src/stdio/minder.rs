@@ -1,4 +1,4 @@
-//! Serves a connection: writes, reads, and ends the process when either side is done.
+//! Serves a stdio connection: writes, reads, and ends the process when either side is done.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,28 +20,29 @@ use crate::channel::requests::Requests;
 use crate::fault::Fault;
 use crate::server::alive::Alive;
 
-/// Messages written at once.
+/// The largest number of messages per write.
 const BATCH: usize = 64;
 
-/// How long the messages that are queued when a connection ends may take to be written.
+/// How long writing the queued messages may take when a connection ends.
 const WRITE_GRACE: Duration = Duration::from_millis(50);
 
-/// How long what a server printed before it ended may take to be read.
+/// How long reading the remaining output of an ended server may take.
 const READ_GRACE: Duration = Duration::from_millis(100);
 
-/// How long a server that was asked to end by closing its input has before it is told by signal.
+/// How long a server may run after its input is closed before it gets a signal.
 const EOF_GRACE: Duration = Duration::from_millis(15);
 
-/// How long the exit code of a server that seems to have ended is waited for.
+/// How long to wait for the exit code of a server that seems to have ended.
 const CODE_GRACE: Duration = Duration::from_secs(1);
 
 /// How long a keeper may take to end its tree.
 const KEEPER_GRACE: Duration = Duration::from_secs(4);
 
-/// What a keeper adds to the number of the signal that ended its server, to make an exit code.
+/// The offset between a signal's number and a keeper's exit code.
+/// A keeper adds it to the number of the signal that ended its server.
 const BY_SIGNAL: i32 = 128;
 
-/// Ends the process when the connection is over, and says why it was.
+/// Ends the process when the connection is over, and reports the reason.
 pub(crate) struct Minder {
     pub(crate) keeper: Keeper,
     pub(crate) ring: Ring,
@@ -51,26 +52,26 @@ pub(crate) struct Minder {
     pub(crate) alive: Arc<Alive>,
 }
 
-/// The streams between a server and us, and what goes through them.
+/// The streams of a server, the queue for its input and the handler for its output.
 pub(crate) struct Streams {
     pub(crate) stdin: ChildStdin,
     pub(crate) outgoing: mpsc::Receiver<Vec<u8>>,
     pub(crate) stdout: ChildStdout,
-    /// The longest line that is taken.
+    /// The longest line accepted, in bytes.
     pub(crate) max_line: usize,
     pub(crate) inbound: Inbound,
 }
 
-/// Why a connection is over.
+/// The reason why a connection is over.
 #[derive(Debug)]
 enum Over {
-    /// We want no more of it.
+    /// We closed the connection.
     Stopped,
-    /// The server's input cannot be written to any more.
+    /// Writing to the server's input failed.
     Input,
     /// The server's output has ended.
     Output,
-    /// The server's output makes no sense.
+    /// The server's output is unusable.
     Broken(String),
     /// The keeper has ended.
     Keeper,
@@ -82,14 +83,14 @@ impl Minder {
     /// Serves the connection until either side is done, then ends the process.
     pub(crate) async fn mind(mut self, streams: Streams, stopped: oneshot::Receiver<()>) {
         let over = self.serve(streams, stopped).await;
-        // Both streams are closed now, which asks a well-behaved server to end.
+        // Both streams are closed now, which a well-behaved server takes as the request to end.
         let grace = match over {
             Over::Stopped | Over::Broken(_) => EOF_GRACE,
             Over::Input | Over::Output | Over::Keeper => CODE_GRACE,
         };
         let ended = timeout(grace, self.keeper.ended()).await.ok();
         if ended.is_some() {
-            // Somebody who left the tree may hold stderr open.
+            // A process that left the tree may hold stderr open.
             drop(timeout(READ_GRACE, &mut self.stderr).await);
         }
         let reason = self.describe(over, ended);
@@ -99,7 +100,7 @@ impl Minder {
         }
     }
 
-    /// Serves until either side is done. Nothing that was queued or printed by then is lost.
+    /// Serves until either side is done. Messages queued or printed by then are not lost.
     async fn serve(&mut self, streams: Streams, stopped: oneshot::Receiver<()>) -> Over {
         let Streams { stdin, outgoing, stdout, max_line, inbound } = streams;
         let (finish, finishing) = oneshot::channel();
@@ -118,12 +119,12 @@ impl Minder {
             drop(finish);
             if timeout(WRITE_GRACE, &mut writer).await.is_err() {
                 writer.abort();
-                // Waited for, so that nobody can queue anything when we wake up those who wait.
+                // Awaited, so that nothing can be queued after the pending requests are woken.
                 drop(writer.await);
             }
         }
         match over {
-            // A keeper ends last, unless somebody killed it.
+            // A keeper ends last, unless it was killed.
             Over::Keeper => self.keeper.kill(),
             Over::Input => {}
             Over::Stopped | Over::Output | Over::Broken(_) => return over,
@@ -159,7 +160,7 @@ impl Minder {
     }
 }
 
-/// The name of the signal that ended a server, by the exit code of its keeper.
+/// The name of the signal that ended a server, from the exit code of its keeper.
 fn signal(code: i32) -> Option<&'static str> {
     Some(match code - BY_SIGNAL {
         1 => "SIGHUP",
@@ -182,7 +183,7 @@ fn signal(code: i32) -> Option<&'static str> {
     })
 }
 
-/// Writes what is queued, as much as there is at once; told to finish, what is queued by then.
+/// Writes the queued messages in batches; on `finishing`, writes those that are queued and ends.
 async fn write_all(
     mut stdin: ChildStdin,
     mut outgoing: mpsc::Receiver<Vec<u8>>,
@@ -216,7 +217,7 @@ async fn write_all(
     }
 }
 
-/// Hands on every message until the stream ends.
+/// Dispatches every message until the stream ends.
 async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> Over {
     let mut lines = Lines::new(stdout, max_line);
     loop {

@@ -1,7 +1,7 @@
-//! Carries messages to a running server and back.
+//! Carries messages to a running stdio server and back.
 //!
 //! Three tasks serve a connection: the writer drains its queue into as few writes as possible, the
-//! reader hands every message to whoever waits for it, and the minder ends the process when either
+//! reader dispatches every message to its receiver, and the minder ends the process when either
 //! side is done. All three end when the [`Connection`] is dropped.
 
 pub(crate) mod minder;
@@ -26,11 +26,11 @@ use crate::server::alive::Living;
 use crate::settings::StdioSettings;
 use crate::stdio::minder::{Minder, Streams};
 
-/// A running server and the way to it.
+/// A running server and the connection to it.
 pub(crate) struct Connection {
     requests: Arc<Requests>,
     process: Option<u32>,
-    /// Dropping it tells the minder to end the process.
+    /// Dropping it makes the minder end the process.
     _stop: oneshot::Sender<()>,
 }
 

@@ -1,14 +1,14 @@
-//! The keeper: a small process between the hub and a server, the same binary as the hub.
+//! The keeper: a small process between the hub and a server, run from the hub's own binary.
 //!
 //! A server often is a tree of processes (`npx`, `sh -c`, `uvx`). A death signal reaches only the
-//! first of them, and nobody can react to a hub that was killed with -9. So each server is started
-//! by a keeper that
+//! first of them, and after `kill -9` the hub cannot clean up. So each server is started by a
+//! keeper that
 //!
 //! - leads a process group of its own, apart from the terminal's signals,
 //! - adopts every orphan of the tree (Linux: subreaper),
-//! - watches the hub and ends the whole tree when the hub is gone or says so.
+//! - watches the hub and ends the whole tree when the hub is gone or requests it.
 //!
-//! It is not in the way of the data: the server inherits the hub's pipes.
+//! It does not forward data: the server inherits the hub's pipes.
 
 mod tree;
 
@@ -27,26 +27,26 @@ use tokio::sync::oneshot;
 /// The first argument that makes our binary a keeper.
 pub const KEEPER: &str = "__keeper";
 
-/// How long the tree has to end by itself after it was asked to.
+/// How long the tree may take to end after it is asked to.
 const GRACE: Duration = Duration::from_millis(1500);
 
-/// How often the tree is killed before the keeper gives up on what the kernel holds on to.
+/// How often the tree is killed before the keeper gives up on processes that the kernel cannot end.
 const KILL_ROUNDS: u32 = 100;
 
-/// The pause between two looks at a tree that is being killed.
+/// The pause between two checks of a tree that is being killed.
 const KILL_PAUSE: Duration = Duration::from_millis(10);
 
-/// What the keeper ends with when the server could not be started.
+/// The keeper's exit code when the server could not be started.
 const NOT_STARTED: u8 = 127;
 
 /// Runs as the keeper of `COMMAND ARGS…` for the hub with the process id `HUB`.
 ///
-/// `arguments` are what follows [`KEEPER`]: `HUB COMMAND ARGS…`.
+/// `arguments` are those after [`KEEPER`]: `HUB COMMAND ARGS…`.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match keep(arguments) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            // The hub reads this as the server's last words.
+            // The hub reads this as the last output of the server.
             let words = format!("capstan: cannot start the server: {error}\n");
             drop(io::Write::write_all(&mut io::stderr(), words.as_bytes()));
             ExitCode::from(NOT_STARTED)
@@ -78,7 +78,8 @@ fn start(command: OsString, arguments: impl Iterator<Item = OsString>) -> io::Re
     Command::new(command).args(arguments).spawn()
 }
 
-/// Lets go of the pipes between hub and server, so that each sees when the other closes them.
+/// Closes the keeper's ends of the pipes between hub and server.
+/// Each of them can then detect when the other closes its end.
 fn release_pipes() -> io::Result<()> {
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
@@ -86,7 +87,7 @@ fn release_pipes() -> io::Result<()> {
     Ok(())
 }
 
-/// The signals that the keeper acts upon.
+/// The signals that the keeper handles.
 struct Signals {
     child: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
@@ -107,7 +108,7 @@ impl Signals {
         })
     }
 
-    /// Waits until the server ends, the hub is gone or somebody says stop; then ends the tree.
+    /// Waits until the server ends, the hub is gone or a stop signal arrives; then ends the tree.
     async fn wait_for_end(&mut self, child: Child, mut watch: HubWatch) -> io::Result<u8> {
         let server = Pid::from_child(&child);
         let mut code = reap(server);
@@ -124,11 +125,11 @@ impl Signals {
         Ok(code.or(last).unwrap_or(0))
     }
 
-    /// Asks everything below to end, and kills what has not after the grace.
+    /// Sends SIGTERM to everything below, and kills the rest after [`GRACE`].
     async fn end_tree(&mut self, server: Pid) -> Option<u8> {
         let mut code = reap(server);
         if !tree::has_children() {
-            // Looking at every process of the machine costs more than the rest of our life.
+            // Scanning every process of the machine would cost more than everything else here.
             return code;
         }
         tree::signal_all(Signal::TERM);
@@ -140,7 +141,7 @@ impl Signals {
                 _ = self.child.recv() => code = reap(server).or(code),
             }
         }
-        // Killing a parent hands its children to us, so look again until nobody is left.
+        // Killing a parent makes its children ours, so check again until none are left.
         for _ in 0..KILL_ROUNDS {
             code = reap(server).or(code);
             if !tree::has_children() {
@@ -153,7 +154,7 @@ impl Signals {
     }
 }
 
-/// Collects every child that has ended; the exit code of `server` if it is among them.
+/// Reaps every child that has ended; returns the exit code of `server` if it is among them.
 fn reap(server: Pid) -> Option<u8> {
     let mut code = None;
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -166,13 +167,13 @@ fn reap(server: Pid) -> Option<u8> {
     code
 }
 
-/// Notices when the hub is gone.
+/// Detects when the hub is gone.
 enum HubWatch {
-    /// The kernel tells.
+    /// The kernel reports it through a pidfd.
     Told(oneshot::Receiver<()>),
-    /// It is already gone.
+    /// The hub is already gone.
     Gone,
-    /// We look from time to time whether we have been handed to another parent.
+    /// The keeper polls its parent process id.
     Look(Pid),
 }
 
@@ -181,8 +182,8 @@ enum HubWatch {
 impl HubWatch {
     fn new(hub: Pid) -> io::Result<Self> {
         let handle = tree::process_handle(hub);
-        // The order matters: a process id can be given to another process, our parent's cannot
-        // while it is our parent.
+        // The order matters: a process id can be reused, but not our parent's while it is our
+        // parent.
         if rustix::process::getppid() != Some(hub) {
             return Ok(Self::Gone);
         }
@@ -205,13 +206,13 @@ impl HubWatch {
     }
 }
 
-/// Waits for the end of a process in a thread of its own: the kernel has no other safe way.
+/// Waits for the end of a process in its own thread: the kernel has no other safe way.
 fn tell_when_ended(handle: OwnedFd) -> io::Result<oneshot::Receiver<()>> {
     let (tell, ended) = oneshot::channel();
     std::thread::Builder::new().name("hub-watch".to_owned()).spawn(move || {
         let mut wanted = [PollFd::new(&handle, PollFlags::IN)];
         while matches!(poll(&mut wanted, None), Err(rustix::io::Errno::INTR)) {}
-        // Nobody listens any more when the keeper itself is about to end.
+        // The receiver may be dropped if the keeper itself is about to end.
         let _ = tell.send(());
     })?;
     Ok(ended)

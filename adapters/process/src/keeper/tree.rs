@@ -1,4 +1,4 @@
-//! The processes below us.
+//! The process tree below the keeper.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,46 +6,47 @@ use std::io;
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, WaitIdOptions};
 
-/// Makes us the parent of every orphan below us.
+/// Makes the keeper the parent of every orphan below it.
 #[cfg(target_os = "linux")]
 pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Elsewhere orphans go to the first process; the process group is all there is.
+/// Does nothing on other systems. Orphans go to the first process, and only the process group is
+/// left.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Something that becomes readable when the process ends, where the system has it.
+/// A file descriptor that becomes readable when the process ends, if the system supports that.
 #[cfg(target_os = "linux")]
 pub(super) fn process_handle(pid: Pid) -> Option<OwnedFd> {
     rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::NONBLOCK).ok()
 }
 
-/// Something that becomes readable when the process ends, where the system has it.
+/// A file descriptor that becomes readable when the process ends, if the system supports that.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn process_handle(_: Pid) -> Option<OwnedFd> {
     None
 }
 
-/// Whether there is a child, running or ended, that nobody has collected.
+/// True if there is a child, running or ended, that has not been reaped.
 pub(super) fn has_children() -> bool {
     let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     rustix::process::waitid(rustix::process::WaitId::All, look).is_ok()
 }
 
-/// Sends a signal to every process below us, whatever group or session it has moved to.
+/// Sends a signal to every process below the keeper, whatever group or session it has moved to.
 pub(super) fn signal_all(signal: Signal) {
     let own = rustix::process::getpid();
     for pid in descendants(own) {
-        // It may have ended in the meantime, which is what we want.
+        // It may have ended in the meantime, which is fine.
         let _ = rustix::process::kill_process(pid, signal);
     }
 }
 
-/// Every process below `root`, nearest first.
+/// Every process below `root`, parents before children.
 fn descendants(root: Pid) -> Vec<Pid> {
     let children = children_by_parent();
     let mut found = Vec::new();
@@ -59,7 +60,7 @@ fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// Who is whose child, from `/proc`; empty where there is none.
+/// The children of each process, from `/proc`; empty on systems without it.
 fn children_by_parent() -> HashMap<i32, Vec<Pid>> {
     let mut children: HashMap<i32, Vec<Pid>> = HashMap::new();
     let Ok(entries) = std::fs::read_dir("/proc") else { return children };
@@ -75,7 +76,7 @@ fn children_by_parent() -> HashMap<i32, Vec<Pid>> {
     children
 }
 
-/// The parent in a line of `/proc/PID/stat`. The command's name may contain anything, so the
+/// The parent in a line of `/proc/PID/stat`. The command's name may contain any character, so the
 /// fields are counted from its last closing parenthesis.
 fn parent_in(stat: &str) -> Option<i32> {
     let (_, rest) = stat.rsplit_once(')')?;

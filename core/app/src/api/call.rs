@@ -12,7 +12,7 @@ use super::interact::{self, Asker, Misfit};
 use super::{Interact, Local, Operation, operator};
 use crate::AppError;
 
-/// Runs a tool; its arguments are asked for once its schema is known.
+/// Runs a tool; the front is asked for the arguments once the schema is known.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CallTool {
     /// The tool, in any spelling.
@@ -30,7 +30,7 @@ pub struct Called {
     pub is_error: bool,
 }
 
-/// A call that was not sent: what is recorded about it, and what is shown.
+/// A call that was not sent: the error to record and the hint to show.
 pub(super) struct Refusal {
     pub(super) error: CallError,
     pub(super) hint: Option<String>,
@@ -60,7 +60,7 @@ async fn call(name: &str, local: &Local, front: &Arc<dyn Interact>) -> Result<Ca
             let named = server_in(local, name);
             local.tell_problems(&**front, |problem| match (&problem.server, named) {
                 (Some(server), Some(named)) => server == named,
-                // Any of them may be the one that was meant.
+                // No server is named, so any server with a problem may be the intended one.
                 (Some(_), None) => true,
                 (None, _) => false,
             });
@@ -86,7 +86,7 @@ async fn call(name: &str, local: &Local, front: &Arc<dyn Interact>) -> Result<Ca
     Ok(Called { id: tool.id, result: screened.result().clone(), is_error: screened.is_error() })
 }
 
-/// The server that the name of a tool begins with.
+/// The server whose name is the longest prefix of a tool's name.
 fn server_in<'a>(local: &'a Local, tool: &str) -> Option<&'a ServerName> {
     let begins = |server: &&ServerName| {
         let rest = tool.strip_prefix(server.as_str());
@@ -99,7 +99,7 @@ fn server_in<'a>(local: &'a Local, tool: &str) -> Option<&'a ServerName> {
 // === impl Refusal ===
 
 impl Refusal {
-    /// Values that do not fit; `usual` is the hint where the misfit has none.
+    /// Refuses arguments that do not fit; `usual` is the hint if the misfit has none.
     pub(super) fn misfit(item: String, misfit: Misfit, usual: impl Into<String>) -> Self {
         let Misfit { problem, hint } = misfit;
         let hint = Some(hint.unwrap_or_else(|| usual.into()));
@@ -111,7 +111,7 @@ impl Refusal {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Records the refusal.
+    /// Records the refusal and returns it as the operation's error.
     pub(super) fn record(self, attempt: Attempt<'_>) -> AppError {
         drop(attempt.refuse(self.error.clone()));
         self.into()

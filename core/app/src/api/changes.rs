@@ -1,4 +1,4 @@
-//! Changes of a running gateway: servers added and removed at run time, reload.
+//! Changes to a running gateway: add and remove servers at run time, reload.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::{Interact, Local, Operation, RunningGateway};
 use crate::AppError;
 
-/// Adds a server to the gateway, and to no file.
+/// Adds a server to the running gateway without writing it to a file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct AddServer {
     /// The name.
     pub name: String,
-    /// The entry, as in a file.
+    /// The entry, in the format of a file.
     pub text: String,
 }
 
@@ -36,7 +36,7 @@ pub struct Reloaded {
     pub changed: bool,
     /// Keys that have changed since the start and take effect after a restart.
     pub needs_restart: Vec<String>,
-    /// The reason why the files are not in force, if they are not.
+    /// The reason why the files are not in force; `None` if they are.
     pub trouble: Option<String>,
 }
 

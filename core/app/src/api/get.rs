@@ -1,4 +1,4 @@
-//! One server in full.
+//! Shows one server in full.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{Interact, Local, Operation};
 use crate::{AppError, scope_word};
 
-/// Shows one server; the result is a map in the order in which it is shown.
+/// Shows one server; the result is a map in display order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GetServer {
     /// The slug or display name.

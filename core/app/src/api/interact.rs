@@ -1,4 +1,4 @@
-//! What an operation tells and asks the front while it runs.
+//! Events and questions that a running operation sends to its front.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,15 +16,15 @@ use serde::{Deserialize, Serialize};
 
 use super::Missing;
 
-/// The front, as a running operation sees it.
+/// The front of a running operation.
 pub trait Interact: Send + Sync {
-    /// Hears an event; must not wait.
+    /// Receives an event; must not block.
     fn event(&self, event: Event);
 
     /// Answers a question of the operation.
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer>;
 
-    /// Hears what is waited for now.
+    /// Receives a description of what the operation now waits for.
     fn status(&self, text: &str) {
         self.event(Event::Status { text: text.to_owned() });
     }
@@ -39,7 +39,7 @@ pub enum Event {
         /// The problem.
         problem: Problem,
     },
-    /// The operation waits for something else now.
+    /// The operation now waits for something else.
     Status {
         /// The wait, in words.
         text: String,
@@ -48,7 +48,7 @@ pub enum Event {
     Progress {
         /// Steps done.
         done: f64,
-        /// Steps in all, where known.
+        /// Steps in total, if known.
         total: Option<f64>,
         /// The current step.
         message: Option<String>,
@@ -67,14 +67,14 @@ pub enum Event {
         /// The servers.
         missing: Missing,
     },
-    /// The hub notes something about the call.
+    /// The hub adds a note about the call.
     Note {
         /// The note.
         text: String,
     },
 }
 
-/// A question of an operation.
+/// A question that an operation asks its front.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ask {
@@ -100,7 +100,7 @@ pub enum Ask {
     },
 }
 
-/// An answer of the front. One that does not fit the question counts as a refusal.
+/// The front's answer. An answer that does not fit the question counts as a refusal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -114,13 +114,13 @@ pub enum Answer {
         /// Names with values.
         values: Vec<(String, String)>,
     },
-    /// The typed arguments do not fit.
+    /// The arguments that were typed do not fit.
     Misfit(Misfit),
     /// The person who typed the command approves the call.
     Believed,
     /// A person was asked and approves the call.
     Approved {
-        /// How far the approval reaches.
+        /// The extent of the approval.
         extent: Extent,
     },
     /// A person was asked and refuses, or closed the question.
@@ -141,7 +141,7 @@ pub enum Answer {
 pub struct Misfit {
     /// The problem, in one clause.
     pub problem: String,
-    /// The remedy, where one is known.
+    /// The remedy, if one is known.
     pub hint: Option<String>,
 }
 
@@ -165,13 +165,13 @@ pub struct CallQuestion {
     pub kind: Kind,
     /// The arguments.
     pub arguments: Json,
-    /// What it does.
+    /// The effect of the item.
     pub effect: Effect,
     /// The rule that asks.
     pub rule: String,
-    /// How far an approval may reach; never empty, and the first is this one call.
+    /// The extents that an approval may have; never empty, and the first is this one call.
     pub offers: Vec<Extent>,
-    /// The id under which other shells can answer it, where there are any.
+    /// The id under which other shells can answer the question, if they can.
     pub open: Option<String>,
 }
 
@@ -182,7 +182,7 @@ pub struct Form {
     pub server: ServerName,
     /// The server's message.
     pub message: String,
-    /// The schema of the values, unless a page is to be visited.
+    /// The schema of the values; `None` if a page is to be visited.
     pub schema: Option<Json>,
     /// The page to be visited.
     pub url: Option<String>,
@@ -191,7 +191,7 @@ pub struct Form {
 /// The front as the hub's operator, for the length of one call.
 pub(super) struct Asker {
     front: Arc<dyn Interact>,
-    /// Tells calls of different fronts in one gateway apart.
+    /// Distinguishes calls of different fronts in one gateway.
     number: u64,
 }
 
@@ -246,7 +246,7 @@ impl From<Form> for Elicitation {
 
 impl Asker {
     pub(super) fn new(front: &Arc<dyn Interact>) -> Arc<Self> {
-        // Clients of a gateway count from one.
+        // Clients of a gateway are numbered from one; these start higher to avoid collisions.
         static NUMBERS: AtomicU64 = AtomicU64::new(1 << 48);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { front: Arc::clone(front), number })
@@ -307,13 +307,13 @@ impl Operator for Asker {
     }
 }
 
-/// The arguments of a tool, from the front.
+/// Asks the front for the arguments of a tool.
 pub(super) async fn arguments(front: &dyn Interact, schema: Json) -> Result<Json, Misfit> {
     let answer = front.ask(Ask::Arguments { schema }).await;
     if let Answer::Arguments { arguments } = answer { Ok(arguments) } else { Err(misfit(answer)) }
 }
 
-/// The values of slots, from the front.
+/// Asks the front for the values of slots.
 pub(super) async fn values(
     front: &dyn Interact,
     slots: Vec<Slot>,

@@ -1,4 +1,4 @@
-//! The resources and prompts of servers.
+//! Lists the resources and prompts of servers.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::AppError;
 /// Lists resources or templates.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ListResources {
-    /// One server, by its slug or display name; all without it.
+    /// One server, by its slug or display name; `None` for all.
     pub server: Option<String>,
     /// Templates instead of resources.
     pub templates: bool,
@@ -24,10 +24,10 @@ pub struct ListResources {
     pub wait: Patience,
 }
 
-/// Lists prompts; a name of a prompt shows that one.
+/// Lists prompts; the name of a prompt shows only that one.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ListPrompts {
-    /// A server or a prompt; all prompts without it.
+    /// A server or a prompt; `None` for all prompts.
     pub name: Option<String>,
     /// How long to wait for servers.
     pub wait: Patience,
@@ -38,11 +38,11 @@ pub struct ListPrompts {
 pub struct Items {
     /// The items, in the order of the configuration.
     pub items: Vec<ListedItem>,
-    /// True if the one item was named.
+    /// True if one item was requested by name.
     pub named: bool,
     /// Servers that are missing from the list.
     pub missing: Missing,
-    /// The reason why there are no items, if there are no servers.
+    /// The reason why there are no items; `None` if there are servers.
     pub none: Option<NoServers>,
 }
 
@@ -141,7 +141,7 @@ impl Items {
 // === impl ListedItem ===
 
 impl ListedItem {
-    /// The arguments that a prompt declares, in its order.
+    /// The arguments that a prompt declares, in declaration order.
     pub fn slots(&self) -> Vec<Slot> {
         slots(&self.definition)
     }
@@ -150,7 +150,7 @@ impl ListedItem {
 // === impl Missing ===
 
 impl Missing {
-    /// The servers that a list lacks. Disabled servers are not missed.
+    /// The servers that a list lacks. Disabled servers do not count as missing.
     pub fn of(hub: &Hub, gathered: &Gathered) -> Self {
         let disabled = |server: &ServerName| hub.state(server) == Some(ServerState::Disabled);
         let failed = gathered.failed.iter().filter(|(server, _)| !disabled(server));
@@ -161,7 +161,7 @@ impl Missing {
     }
 }
 
-/// The arguments that a prompt declares, in its order.
+/// The arguments that a prompt declares, in declaration order.
 pub(super) fn slots(prompt: &Json) -> Vec<Slot> {
     let declared = object::get(prompt, "arguments").and_then(|list| object::items(&list).ok());
     let slot = |argument: &Json| {

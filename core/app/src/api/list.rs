@@ -1,4 +1,4 @@
-//! The servers with their states.
+//! Lists the servers with their states.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ pub struct ListServers {
 pub struct Servers {
     /// The servers, in the order of the configuration.
     pub rows: Vec<ServerRow>,
-    /// The reason why there are none, if there are none.
+    /// The reason why there are no servers; `None` if there are some.
     pub none: Option<NoServers>,
-    /// The reason why a gateway does not use its files, if it does not.
+    /// The reason why a gateway does not use its files; `None` if it does.
     pub trouble: Option<String>,
-    /// A server that is required and failed.
+    /// A required server that failed.
     pub required: Option<ServerName>,
 }
 
@@ -40,39 +40,39 @@ pub struct Servers {
 pub struct ServerRow {
     /// The slug.
     pub name: ServerName,
-    /// The kind of server.
+    /// The transport or kind of the server.
     pub transport: String,
     /// The state.
     pub state: StateName,
-    /// Usable tools, where listed.
+    /// Number of usable tools, if listed.
     pub tools: Option<usize>,
-    /// Resources, where listed.
+    /// Number of resources, if listed.
     pub resources: Option<usize>,
-    /// Prompts, where listed.
+    /// Number of prompts, if listed.
     pub prompts: Option<usize>,
     /// The command or URL, with secrets masked.
     pub target: String,
     /// The scope of the file that configures it.
     pub scope: String,
-    /// About how many tokens its tools cost a model.
+    /// Approximate number of tokens that its tools cost a model.
     pub tokens: Option<usize>,
-    /// Calls per hour, as gateways have counted them.
+    /// Calls per hour, as counted by gateways.
     pub calls_per_hour: Option<f64>,
-    /// Seconds after which a gateway stops it without use.
+    /// Idle seconds after which a gateway stops it.
     pub stops_after: Option<u64>,
     /// Memory of its processes, in bytes.
     pub memory: Option<u64>,
     /// Processor time of its processes, in seconds.
     pub cpu: Option<f64>,
-    /// The reason why it cannot be used, if it cannot.
+    /// The reason why it cannot be used; `None` if it can.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
 }
 
-/// How long a connected server may take for each further list.
+/// Time limit for each further list of a connected server.
 const FURTHER_LIST: Duration = Duration::from_secs(2);
 
-/// What was found out about all servers.
+/// Lists and usage of all servers, from which the rows are built.
 struct Known<'a> {
     tools: &'a Gathered,
     resources: &'a HashMap<ServerName, usize>,
@@ -112,8 +112,8 @@ impl Operation for ListServers {
     }
 }
 
-/// The number of items beside tools. Only connected servers are asked: one that failed would be
-/// started again, and would seem to be connecting.
+/// Counts items other than tools. Only connected servers are queried: a failed one would be started
+/// again and would show as connecting.
 async fn counts(hub: &Hub, listing: Listing) -> HashMap<ServerName, usize> {
     let connected = hub.servers().filter(|name| {
         matches!(hub.state(name), Some(ServerState::Connected | ServerState::Degraded(_)))
@@ -130,7 +130,7 @@ async fn counts(hub: &Hub, listing: Listing) -> HashMap<ServerName, usize> {
 fn row(hub: &Hub, entry: &ServerEntry, known: &Known<'_>) -> Option<ServerRow> {
     let Known { tools, resources, prompts, usage } = known;
     let Vitals { state, pace, footprint, .. } = hub.vitals_of(&entry.name)?;
-    // A gateway counts now; the stored figures are older.
+    // A running gateway has current figures; the stored ones are older.
     let pace = pace.or_else(|| usage.get(&entry.name).copied());
     let server = entry.status.as_ref().ok();
     let items = tools.lists.get(&entry.name);

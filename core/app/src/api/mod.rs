@@ -1,11 +1,11 @@
 //! The typed API: operations on servers, run here or in a running gateway.
 //!
-//! Each file beside this one is an operation: its parameters, its result, and what it does. `interact`
-//! has what an operation tells and asks while it runs, `remote` the form that travels over the
-//! control socket.
+//! Each file beside this one is an operation: its parameters, its result and its implementation.
+//! `interact` defines the events and questions of a running operation, `remote` the form that
+//! travels over the control socket.
 //!
-//! **Invariant:** a result is data. The front that asked renders it, so that a gateway's result reads
-//! like one that was found here.
+//! **Invariant:** a result is data. The calling front renders it, so that output does not depend on
+//! whether the operation ran here or in a gateway.
 
 mod interact;
 mod remote;
@@ -57,15 +57,15 @@ pub trait Operation: Serialize + DeserializeOwned + Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Self::Output, AppError>>;
 }
 
-/// The servers of this process, with what operations on them need.
+/// The servers of this process, and the services that operations on them need.
 pub struct Local {
     /// The configuration in force.
     pub setup: Setup,
-    /// The hub that was built out of it.
+    /// The hub that was built from it.
     pub hub: Arc<Hub>,
-    /// Names for completions; `None` where they are not kept.
+    /// The cache of names for completions; `None` if none is kept.
     pub names: Option<Arc<dyn NameCache>>,
-    /// How often servers are called.
+    /// Call rates and idle times of servers.
     pub usage: Arc<dyn Usage>,
     /// True if no server may be started.
     pub switched_off: bool,
@@ -73,7 +73,7 @@ pub struct Local {
     pub gateway: Option<Arc<dyn RunningGateway>>,
 }
 
-/// Why there is nothing to list.
+/// The reason why there is nothing to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoServers {
@@ -85,7 +85,7 @@ pub enum NoServers {
 
 /// A gateway in this process, whose configuration changes while it runs.
 pub trait RunningGateway: Send + Sync {
-    /// Adds a server until the gateway ends; `text` is its entry, as in a file.
+    /// Adds a server until the gateway ends; `text` is its entry, in the format of a file.
     fn add<'a>(
         &'a self,
         name: &'a str,
@@ -98,7 +98,7 @@ pub trait RunningGateway: Send + Sync {
     /// Reads the configuration again; true if it has changed.
     fn reload(&self) -> BoxFuture<'_, Result<bool, AppError>>;
 
-    /// The reason why the files are not in force, if they are not.
+    /// The reason why the files are not in force; `None` if they are.
     fn trouble(&self) -> Option<String>;
 
     /// Keys that have changed since the start and take effect after a restart.
@@ -108,14 +108,15 @@ pub trait RunningGateway: Send + Sync {
 // === impl Local ===
 
 impl Local {
-    /// Reports problems of the configuration that stop single servers at most.
+    /// Reports the configuration problems that `wanted` selects; none of them stops more than one
+    /// server.
     pub fn tell_problems(&self, front: &dyn Interact, wanted: impl Fn(&Problem) -> bool) {
         for problem in self.setup.loaded.problems.iter().filter(|problem| wanted(problem)) {
             front.event(Event::Problem { problem: problem.clone() });
         }
     }
 
-    /// The lists of all servers.
+    /// Gathers a list from all servers.
     pub async fn gather(&self, front: &dyn Interact, listing: Listing, wait: Patience) -> Gathered {
         let waits = "waiting for the servers";
         front.status(waits);
@@ -129,10 +130,10 @@ impl Local {
             .await
     }
 
-    /// The list of one server, by its slug or display name.
+    /// Gathers a list from one server, by its slug or display name.
     ///
     /// # Errors
-    /// When there is no such server, or it cannot be used.
+    /// If there is no such server, or it cannot be used.
     pub async fn gather_one(
         &self,
         front: &dyn Interact,
@@ -146,7 +147,7 @@ impl Local {
         Ok(gathered)
     }
 
-    /// The reason why there is nothing to list, if there are no servers.
+    /// The reason why there is nothing to list; `None` if there are servers.
     pub fn none(&self) -> Option<NoServers> {
         match (self.hub.servers().len(), self.switched_off) {
             (0, true) => Some(NoServers::SwitchedOff),
@@ -155,7 +156,7 @@ impl Local {
         }
     }
 
-    /// Keeps names for completions.
+    /// Caches the names of gathered items for completions.
     pub fn remember(&self, kind: Kind, gathered: &Gathered) {
         let Some(names) = &self.names else { return };
         for (server, items) in &gathered.lists {
@@ -170,7 +171,7 @@ impl Local {
         self.hub.id_of(name).is_some() || is_public()
     }
 
-    /// The first of these servers that the configuration requires.
+    /// The first of the failed servers that the configuration marks as required.
     pub fn required<'a>(
         &self,
         mut failed: impl Iterator<Item = &'a ServerName>,

@@ -15,16 +15,16 @@ use super::items::{Missing, slots};
 use super::{Event, Interact, Local, Operation, operator};
 use crate::{AppError, nearest};
 
-/// Gets a prompt; the values of its arguments are asked for once they are known.
+/// Gets a prompt; the front is asked for the argument values once the arguments are known.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GetPrompt {
     /// The prompt, by its id or its bare name.
     pub name: String,
-    /// How long to wait for servers, where a bare name is looked for.
+    /// How long to wait for servers when a bare name is searched for.
     pub wait: Patience,
 }
 
-/// Completes a value of a prompt's argument.
+/// Completes the value of a prompt's argument.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CompletePrompt {
     /// The prompt, by its id or its bare name.
@@ -33,7 +33,7 @@ pub struct CompletePrompt {
     pub argument: String,
     /// The beginning of its value.
     pub value: String,
-    /// How long to wait for servers, where a bare name is looked for.
+    /// How long to wait for servers when a bare name is searched for.
     pub wait: Patience,
 }
 
@@ -94,7 +94,7 @@ impl Operation for CompletePrompt {
     }
 }
 
-/// The prompt that is meant, by its id or by its bare name.
+/// Finds a prompt by its id or its bare name.
 async fn find(
     local: &Local,
     front: &dyn Interact,
@@ -102,7 +102,7 @@ async fn find(
     wait: Patience,
 ) -> Result<(ItemId, Item), Refusal> {
     let hub = &*local.hub;
-    // A name with an unknown server is wrong; no server needs to be started for it.
+    // A name with an unknown server is an error; no server has to be started to report it.
     let names_server = typed.contains(':') || typed.contains("__");
     let is_bare = hub.id_of(typed).is_none() && !names_server;
     if is_bare && !hub.may_be_public(typed) {
@@ -115,7 +115,7 @@ async fn find(
     }
 }
 
-/// The only prompt of that name, of any server.
+/// Finds the only prompt of that name on any server.
 async fn find_bare(
     local: &Local,
     front: &dyn Interact,

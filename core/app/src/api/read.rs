@@ -14,7 +14,7 @@ use super::interact::{self, Asker, Misfit, Slot};
 use super::{Interact, Local, Operation, operator};
 use crate::{AppError, nearest};
 
-/// Reads a resource: an address, the name of a resource, or a template with values.
+/// Reads a resource: a URI, the name of a resource, or a template with values.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ReadResource {
     /// `server:uri`, `server:name` or `server:template`.
@@ -23,7 +23,7 @@ pub struct ReadResource {
     pub fills_template: bool,
 }
 
-/// Completes a value of a template's placeholder.
+/// Completes the value of a template's placeholder.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CompleteTemplate {
     /// The template: `server:template` or `server:name`.
@@ -37,7 +37,7 @@ pub struct CompleteTemplate {
 /// JSON-RPC errors with which servers of both eras report an unknown resource.
 const NOT_THERE: [i64; 2] = [-32002, -32602];
 
-/// A template of a server, parsed.
+/// A parsed template of a server.
 struct Shape {
     text: String,
     template: Template,
@@ -67,7 +67,7 @@ async fn read(
     let call = Call::new(operator(), Target::resource(&asked.name), None);
     let attempt = hub.begin(&call);
     let Some(id) = hub.id_of(&asked.name) else {
-        // The road refuses a name that belongs to no server.
+        // The pipeline refuses a name that belongs to no server.
         return Ok(send(local, front, attempt, call).await?);
     };
     let uri = match address(asked, local, &**front, &id).await {
@@ -77,7 +77,7 @@ async fn read(
     let meant = ItemId { server: id.server, item: uri };
     let call = Call::new(operator(), Target::resource(meant.to_string()), None);
     match send(local, front, attempt, call).await {
-        // Where a template is filled in, the server's own words say more.
+        // If a template is filled in, the server's own message is more specific.
         Err(CallError::Server { code, message, .. })
             if NOT_THERE.contains(&code) && !asked.fills_template =>
         {
@@ -134,7 +134,7 @@ async fn send(
     Ok(screened.result().clone())
 }
 
-/// A list of one server; starts it, and no other.
+/// Lists the items of one server; starts that server and no other.
 pub(super) async fn of_server(
     local: &Local,
     front: &dyn Interact,
@@ -145,14 +145,14 @@ pub(super) async fn of_server(
     local.hub.list(server, listing, Freshness::Known).await
 }
 
-/// The address that is meant: an address, the name of a resource, or a template with its values.
+/// Resolves a URI, the name of a resource, or a template with values to a URI.
 async fn address(
     asked: &ReadResource,
     local: &Local,
     front: &dyn Interact,
     id: &ItemId,
 ) -> Result<String, Refusal> {
-    // A server knows addresses that it does not list, so every address is tried.
+    // Servers can serve URIs that they do not list, so every URI is tried.
     if !asked.fills_template && is_address(&id.item) {
         return Ok(id.item.clone());
     }
@@ -180,7 +180,7 @@ async fn address(
     }
 }
 
-/// True if a text has a scheme, and no braces as only templates have.
+/// True if a text has a scheme and none of the braces that only templates have.
 fn is_address(text: &str) -> bool {
     let scheme = text.split_once(':').map(|(scheme, _)| scheme).unwrap_or_default();
     let rest = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
@@ -189,7 +189,7 @@ fn is_address(text: &str) -> bool {
         && !text.contains(['{', '}'])
 }
 
-/// The address of the listed resource of that name.
+/// The URI of the listed resource with that name.
 async fn find_resource(
     local: &Local,
     front: &dyn Interact,
@@ -200,7 +200,7 @@ async fn find_resource(
     Ok(found.map(|item| item.name.clone()))
 }
 
-/// The template of that name, or with that text.
+/// Finds the template with that name or that text.
 async fn find_template(
     local: &Local,
     front: &dyn Interact,
@@ -225,7 +225,7 @@ fn is_called(item: &Item, name: &str) -> bool {
     item.name == name || object::get_string(&item.definition, "name").as_deref() == Some(name)
 }
 
-/// The server has nothing of that address or name; suggests the most similar one.
+/// The refusal for an unknown URI or name; suggests the most similar known one.
 async fn unknown(local: &Local, front: &dyn Interact, id: &ItemId) -> Result<Refusal, CallError> {
     let resources = of_server(local, front, Listing::Resources, &id.server).await?;
     let templates = of_server(local, front, Listing::Templates, &id.server).await?;
@@ -246,7 +246,7 @@ fn refuse(id: &ItemId, shape: &Shape, misfit: Misfit) -> Refusal {
     Refusal::misfit(spelled(id), misfit, format!("its template is `{}`", shape.text))
 }
 
-/// An address as one types it.
+/// A URI as it is typed on the command line: `@server:uri`.
 fn spelled(id: &ItemId) -> String {
     format!("@{}:{}", id.server, id.item)
 }

@@ -1,8 +1,8 @@
 //! Operations in a running gateway: the form that travels over the control socket.
 //!
-//! A request has the version of the API, the name of the operation, its parameters, and where needed
-//! the digest of the configuration that the gateway must have. Events and questions travel back as
-//! JSON while it runs; the result is `{"ok": …}` or `{"error": …}`.
+//! A request contains the version of the API, the name of the operation, its parameters and, where
+//! needed, the digest of the configuration that the gateway must have. Events and questions travel
+//! back as JSON while it runs; the result is `{"ok": …}` or `{"error": …}`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use super::{
 };
 use crate::{AppError, ErrorKind, Gateways, NotRun, Which};
 
-/// The version of the API. A gateway refuses every other one, and nothing has been done then.
+/// The version of the API. A gateway refuses a request with any other version without running it.
 pub const VERSION: u32 = 1;
 
 /// The servers of a running gateway.
 pub struct Remote<'a> {
-    /// The way to running gateways.
+    /// Access to running gateways.
     pub gateways: &'a dyn Gateways,
-    /// The gateway that is meant.
+    /// Selects the gateway.
     pub which: Which<'a>,
 }
 
-/// An operation on its way to a gateway.
+/// The wire form of an operation sent to a gateway.
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     version: u32,
     operation: String,
     params: Json,
-    /// The configuration that the gateway must have.
+    /// The digest of the configuration that the gateway must have.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     digest: Option<String>,
 }
 
-/// The end of an operation in a gateway.
+/// The result of an operation in a gateway.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Outcome {
@@ -73,7 +73,7 @@ impl Remote<'_> {
     /// Runs an operation in the gateway.
     ///
     /// # Errors
-    /// [`NotRun::Here`] if nothing was done there, else why it failed.
+    /// [`NotRun::Here`] if nothing was done there, else the reason why it failed.
     pub async fn run<O: Operation>(
         &self,
         operation: &O,
@@ -93,10 +93,10 @@ impl Remote<'_> {
     }
 }
 
-/// Runs a request in this process, which runs a gateway with a configuration of this digest.
+/// Runs a request in this process, whose gateway has a configuration with this digest.
 ///
 /// # Errors
-/// The reason why it is not run here; nothing has been done then.
+/// The reason why it is not run here; in that case nothing has been done.
 pub async fn answer(
     request: &Json,
     digest: &str,
@@ -149,15 +149,15 @@ async fn run<O: Operation>(
     Ok(operation.run(local, front).await.and_then(written))
 }
 
-/// Passes an event of a gateway on to the front.
+/// Forwards an event of a gateway to the front.
 pub fn tell_front(front: &dyn Interact, event: &Json) {
-    // An event that is not understood is one of a later version that changes nothing.
+    // An event that cannot be parsed comes from a later version and can be ignored.
     if let Ok(event) = event.read() {
         front.event(event);
     }
 }
 
-/// Passes a question of a gateway on to the front.
+/// Forwards a question of a gateway to the front.
 pub fn ask_front(front: Arc<dyn Interact>, question: &Json) -> BoxFuture<'static, Json> {
     let question = question.read();
     Box::pin(async move {

@@ -1,4 +1,4 @@
-//! The tools of servers, also in the format of a model provider.
+//! Lists the tools of servers, also in the format of a model provider.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use super::items::Missing;
 use super::{Interact, Local, NoServers, Operation, operator};
 use crate::AppError;
 
-/// Lists tools; the name of a tool shows that one.
+/// Lists tools; the name of a tool shows only that one.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ListTools {
-    /// A server or a tool; all tools without it.
+    /// A server or a tool; `None` for all tools.
     pub name: Option<String>,
-    /// The model provider whose names and schemas are wanted.
+    /// The model provider whose names and schemas are used.
     pub provider: Option<Provider>,
     /// How long to wait for servers.
     pub wait: Patience,
@@ -29,45 +29,45 @@ pub struct ListTools {
 pub struct Tools {
     /// The tools, in the order of the configuration.
     pub tools: Vec<ToolRow>,
-    /// True if the one tool was named.
+    /// True if one tool was requested by name.
     pub named: bool,
-    /// Errors of tools that are hidden because of their schemas.
+    /// Errors of tools that are hidden because their schemas cannot be used.
     pub hidden: Vec<String>,
     /// Servers that are missing from the list.
     pub missing: Missing,
-    /// The reason why there are no tools, if all servers were asked and there are none.
+    /// The reason why there are no tools; set only if all servers were queried and there are none.
     pub none: Option<NoServers>,
-    /// A server that is required and failed.
+    /// A required server that failed.
     pub required: Option<ServerName>,
 }
 
 /// One tool, as `--json` prints it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ToolRow {
-    /// The id that it is called by.
+    /// The id to call it by.
     pub id: String,
     /// The server.
     pub server: ServerName,
     /// The name.
     pub name: String,
-    /// The server's own name, where the operator has chosen another; rules mean the tool by it.
+    /// The server's own name, if the operator chose another; rules refer to the tool by it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub own_name: Option<String>,
     /// The description.
     pub description: String,
-    /// What the tool does.
+    /// The effect of the tool.
     pub effect: Effect,
-    /// About how many tokens its definition costs a model.
+    /// Approximate number of tokens that its definition costs a model.
     pub tokens: usize,
     /// The schema of its arguments.
     #[serde(rename = "inputSchema")]
     pub input_schema: Json,
-    /// The name for a model provider, where one was asked for.
+    /// The name for a model provider, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub public_name: Option<String>,
 }
 
-/// Which tools are wanted for a provider.
+/// The tools that are listed for a provider.
 enum Wanted {
     All,
     Of(ServerName),
@@ -111,8 +111,8 @@ impl Operation for ListTools {
     }
 }
 
-/// The tools in a provider's format. All servers are asked: the name of a tool depends on all of
-/// them.
+/// The tools in a provider's format. All servers are queried, because the name of a tool depends on
+/// the tools of all of them.
 async fn for_provider(
     local: &Local,
     front: &dyn Interact,
@@ -193,7 +193,7 @@ impl ToolRow {
         }
     }
 
-    /// The id that rules mean the tool by.
+    /// The id by which rules refer to the tool.
     pub fn own_id(&self) -> ItemId {
         let item = self.own_name.as_ref().unwrap_or(&self.name).clone();
         ItemId { server: self.server.clone(), item }

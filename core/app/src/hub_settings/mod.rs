@@ -1,6 +1,7 @@
 //! The settings of a hub, from a configuration: rules, pins, names, limits.
 //!
-//! The hub knows no configuration, and the binary decides nothing; this is where one becomes the other.
+//! The hub does not depend on the configuration, and the binary decides nothing; this module
+//! translates the one into the other.
 
 mod overrides;
 mod pins;
@@ -23,10 +24,10 @@ pub use unmatched::warn_unmatched;
 /// Bytes that make about one token, for limits that are given in tokens.
 const TOKEN: u64 = 4;
 
-/// Questions of servers that may be open in a gateway, at least: many clients answer them.
+/// Minimum limit on open server questions in a gateway, where many clients answer them.
 const MIN_QUESTIONS: usize = 256;
 
-/// A hub with the configuration it was made of.
+/// A hub with the configuration it was built from.
 pub struct Before<'a> {
     /// The hub.
     pub hub: &'a Hub,
@@ -37,7 +38,7 @@ pub struct Before<'a> {
 // === impl Before ===
 
 impl Before<'_> {
-    /// Takes over the connection of an entry, if nothing that it depends on has changed.
+    /// Keeps the connection of an entry if nothing that it depends on has changed; true if kept.
     pub fn keep(&self, config: &Config, entry: &ServerEntry, next: &mut HubBuilder) -> bool {
         let Some(known) = self.config.servers.get(&entry.name) else { return false };
         let allowed =
@@ -50,7 +51,7 @@ impl Before<'_> {
     }
 }
 
-/// Gives a hub the settings of a configuration; counters and names of the hub before go on.
+/// Applies a configuration to a hub; counters and names of the previous hub carry over.
 pub fn apply(
     hub: &mut HubBuilder,
     loaded: &Loaded,
@@ -67,12 +68,12 @@ pub fn apply(
     hub.approvals = Arc::default();
 }
 
-/// Allows as many open questions as a gateway needs.
+/// Raises the limit on open questions to what a gateway needs.
 pub fn widen(hub: &mut HubBuilder) {
     hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
 }
 
-/// The rule that forbids to start a program, if there is one.
+/// The rule that forbids starting a program, if there is one.
 pub fn forbids(config: &Config, entry: &ServerEntry, program: &Program) -> Option<String> {
     let allowed = config.allowed_commands(&entry.origin.file);
     let command = &program.command;

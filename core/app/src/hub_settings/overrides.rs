@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_config::{Config, ToolOverride};
 use capstan_hub::catalog::{Catalog, Names, Override, Overrides};
 
-/// An empty catalog in which tools are shown and called as the configuration says.
+/// An empty catalog with the configured names and overrides of tools.
 pub(super) fn catalog(config: &Config, names: Names) -> Catalog {
     let servers = config.servers.values();
     let servers = servers.filter_map(|entry| Some((entry, entry.status.as_ref().ok()?)));

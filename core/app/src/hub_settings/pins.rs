@@ -1,4 +1,4 @@
-//! The approved definitions of tools.
+//! Pins: the approved definitions of tools.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use capstan_hub::approvals::digest_of;
 use capstan_hub::ports::{Changes, Clock, PinStore};
 use capstan_hub::{NewTools, PinRules, Pins};
 
-/// The approved definitions of the configured servers.
+/// The pins of the configured servers.
 pub(super) fn of(
     store: Arc<dyn PinStore>,
     config: &Config,
@@ -22,7 +22,7 @@ pub(super) fn of(
 
 fn rules(server: &Server) -> PinRules {
     PinRules {
-        // As it may be shown: another token does not make another server.
+        // Uses the masked target, so that a changed token does not make it another server.
         identity: digest_of([server.kind.as_str(), &server.target]),
         trust: server.trust,
         new_tools: if server.tool_list.locked { NewTools::Refuse } else { NewTools::Ask },

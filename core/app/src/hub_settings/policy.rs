@@ -1,4 +1,4 @@
-//! The policy of a configuration.
+//! Builds the policy of a configuration.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use capstan_policy::{
 
 use crate::{AppError, ErrorKind};
 
-/// A pattern of a server cannot be read.
+/// A pattern of a server that cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 #[error("server `{server}`")]
 pub struct PolicyError {
@@ -27,10 +27,10 @@ impl From<PolicyError> for AppError {
     }
 }
 
-/// The policy of a configuration.
+/// Builds the policy of a configuration.
 ///
 /// # Errors
-/// The first pattern of a server that cannot be read.
+/// The first pattern of a server that cannot be parsed.
 pub fn policy(config: &Config) -> Result<Policy, PolicyError> {
     let mut policy = PolicySource::default();
     policy.tools = rules(config, &config.tools.policy, "tools.policy");

@@ -3,7 +3,7 @@
 use capstan_config::Config;
 use capstan_hub::{Rate, Rates};
 
-/// The rates of a configuration; counters of equal rates go on.
+/// The rates of a configuration; equal rates keep their counters.
 pub(super) fn of(config: &Config, before: Option<&Rates>) -> Rates {
     let rate = |written: &capstan_config::Rate| Rate {
         limit: written.limit,

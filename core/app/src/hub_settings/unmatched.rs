@@ -1,4 +1,4 @@
-//! Rules that match nothing.
+//! Warnings about rules that match nothing.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,11 +8,12 @@ use capstan_hub::catalog::{Ask, Patience};
 use capstan_hub::ports::Listing;
 use capstan_model::ItemId;
 
-/// How long servers may take to list their items.
+/// Time limit for servers to list their items.
 const PATIENCE: Patience = Patience::UpTo(Duration::from_mins(1));
 
-/// Warns of rules that match no item of any server: they are likely misspelt. Rules about servers that
-/// did not answer are left out.
+/// Warns about rules that match no item of any server, because they are likely misspelt.
+///
+/// Rules about servers that did not answer are left out.
 pub async fn warn_unmatched(hub: &Hub) {
     let (mut items, mut unknown) = (Vec::new(), BTreeSet::new());
     // Most rules are about tools; other items are listed only if rules are left.

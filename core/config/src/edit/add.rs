@@ -20,15 +20,15 @@ use super::document::{self, Editing, positions};
 /// A server to be added.
 #[derive(Clone, Debug)]
 pub struct NewServer {
-    /// How it is reached.
+    /// The way to reach it.
     pub target: NewTarget,
-    /// What it is for.
+    /// Its description.
     pub description: Option<String>,
-    /// How long a call may take.
+    /// The time limit of a call.
     pub timeout: Option<Duration>,
-    /// Whether its tools run without asking.
+    /// True if its tools run without asking.
     pub trust: bool,
-    /// Networks that it may be reached in although they are not public.
+    /// Private networks in which the server may be reached.
     pub networks: Vec<Network>,
     /// The only tools it offers; empty means all.
     pub expose: Vec<String>,
@@ -36,7 +36,7 @@ pub struct NewServer {
     pub hide: Vec<String>,
 }
 
-/// How a new server is reached.
+/// The way to reach a new server.
 #[derive(Clone, Debug)]
 pub enum NewTarget {
     /// A process that speaks MCP.
@@ -45,7 +45,7 @@ pub enum NewTarget {
     Cli(NewProgram),
     /// Streamable HTTP.
     Http(NewRemote),
-    /// The older HTTP with server-sent events.
+    /// The older HTTP transport with server-sent events.
     Sse(NewRemote),
 }
 
@@ -60,7 +60,7 @@ pub struct NewProgram {
     pub env: IndexMap<String, String>,
 }
 
-/// A server somewhere else.
+/// A remote server.
 #[derive(Clone, Debug, Default)]
 pub struct NewRemote {
     /// Its address.
@@ -69,7 +69,7 @@ pub struct NewRemote {
     pub headers: IndexMap<String, String>,
 }
 
-/// Adds a server after those that are there.
+/// Adds a server after the existing ones.
 pub fn add_server(text: &str, name: &str, entry: &NewServer) -> Result<String, EditError> {
     let edited = add_table(text, name, entry.table())?;
     let url = match &entry.target {
@@ -82,7 +82,7 @@ pub fn add_server(text: &str, name: &str, entry: &NewServer) -> Result<String, E
     }
 }
 
-/// Adds the entry of a server after those that are there.
+/// Adds the entry of a server after the existing ones.
 pub fn add_table(text: &str, name: &str, entry: Table) -> Result<String, EditError> {
     if slug(name).is_none() {
         return Err(EditError::NoName);
@@ -98,14 +98,15 @@ pub fn add_table(text: &str, name: &str, entry: Table) -> Result<String, EditErr
 // === impl NewServer ===
 
 impl NewServer {
-    /// A server with nothing but a way to reach it.
+    /// Creates a server with only its target set.
     pub fn new(target: NewTarget) -> Self {
         let (networks, expose, hide) = (Vec::new(), Vec::new(), Vec::new());
         Self { target, description: None, timeout: None, trust: false, networks, expose, hide }
     }
 
-    /// The entry in the order in which people read it. `type` is written where the rest does not
-    /// imply it.
+    /// Builds the entry, with its keys in the order in which people read them.
+    ///
+    /// `type` is written only where the other keys do not imply it.
     fn table(&self) -> Table {
         let mut table = Table::new();
         match &self.target {
@@ -170,7 +171,7 @@ fn write_map(table: &mut Table, key: &str, map: &IndexMap<String, String>) {
     }
 }
 
-/// Puts the entry under `servers`, whichever way that is written.
+/// Inserts the entry under `servers`, in whichever form that table is written.
 fn insert(editing: &mut Editing<'_>, name: &str, mut entry: Table) -> Result<(), EditError> {
     let after = match editing.document.get("servers") {
         Some(Item::Table(servers)) => positions(servers).last().copied(),
@@ -202,9 +203,9 @@ fn insert(editing: &mut Editing<'_>, name: &str, mut entry: Table) -> Result<(),
     }
 }
 
-/// The error with which the new entry would be read, if any.
+/// Returns the error that reading the new entry would report, if any.
 ///
-/// Variables are not known here, so what an address made of them is like cannot be judged.
+/// Variables are not known here, so an address that contains variables is not checked.
 pub fn refusal(edited: &str, name: &str, url: Option<&str>) -> Option<Problem> {
     let dialect = Some(Dialect::Native);
     let file = SourceFile { dialect, ..SourceFile::new("", Scope::User, edited) };

@@ -1,4 +1,4 @@
-//! A file being changed.
+//! A TOML document being edited.
 
 use toml_edit::{DocumentMut, Item, Table};
 
@@ -7,7 +7,7 @@ use crate::read::server::slug;
 
 use super::EditError;
 
-/// The byte order mark that some editors put first.
+/// The byte order mark that some editors write at the start of a file.
 const BOM: char = '\u{feff}';
 
 /// A file with its changes so far.
@@ -16,7 +16,7 @@ pub(super) struct Editing<'a> {
     pub(super) document: DocumentMut,
 }
 
-/// A line of a file and how it ends.
+/// A line of a file and its line ending.
 struct Line<'a> {
     text: &'a str,
     ending: &'a str,
@@ -38,7 +38,7 @@ impl<'a> Editing<'a> {
         restore(self.original, &self.document.to_string())
     }
 
-    /// The name of a server as the file has it.
+    /// Returns the name of a server as the file spells it.
     pub(super) fn name_of(&self, name: &str) -> Result<String, EditError> {
         let servers = self.document.get("servers").and_then(Item::as_table_like);
         let names = || servers.iter().flat_map(|servers| servers.iter()).map(|(key, _)| key);
@@ -50,7 +50,7 @@ impl<'a> Editing<'a> {
         })
     }
 
-    /// The entry of a server, which is a table of some kind.
+    /// Returns the entry of a server, as a table or an inline table.
     pub(super) fn server(&mut self, name: &str) -> Result<&mut Item, EditError> {
         let key = self.name_of(name)?;
         let servers = self.document.get_mut("servers").and_then(Item::as_table_like_mut);
@@ -61,12 +61,13 @@ impl<'a> Editing<'a> {
         })
     }
 
-    /// Whether nothing stands in the file yet.
+    /// True if the file is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.original.trim().is_empty()
     }
 
-    /// The text before a new table: a blank line, and whatever would otherwise end the file.
+    /// The text before a new table: a blank line, and the file's trailing text if the table is
+    /// last.
     pub(super) fn before_new_table(&mut self, after: Option<isize>) -> String {
         let last = positions(self.document.as_table()).into_iter().max();
         let space = if self.is_empty() { "" } else { "\n" };
@@ -82,9 +83,9 @@ impl<'a> Editing<'a> {
     }
 }
 
-/// Adds a key to a table of any kind.
+/// Adds a key to a table or an inline table.
 pub(super) fn insert(table: &mut Item, key: &str, item: Item) {
-    // The space before a closing brace would otherwise stand before a comma.
+    // Otherwise the space before the closing brace would end up before a comma.
     if let Some((_, last)) = table.as_inline_table_mut().and_then(|table| table.iter_mut().last()) {
         last.decor_mut().set_suffix("");
     }
@@ -93,7 +94,7 @@ pub(super) fn insert(table: &mut Item, key: &str, item: Item) {
     }
 }
 
-/// The places of all tables that have one, in the order in which they are found.
+/// The positions of all tables that have one, in the order in which they are found.
 pub(super) fn positions(table: &Table) -> Vec<isize> {
     let mut found: Vec<isize> = table.position().into_iter().collect();
     for (_, item) in table {
@@ -114,7 +115,7 @@ pub(super) fn syntax(text: &str, cause: toml_edit::TomlError) -> EditError {
     EditError::Syntax { line, column, cause: Box::new(cause) }
 }
 
-/// Gives the lines that did not change the endings they had; the parser makes all of them `\n`.
+/// Restores the line endings of unchanged lines; the parser converts all of them to `\n`.
 fn restore(original: &str, edited: &str) -> String {
     let bom = if original.starts_with(BOM) { "\u{feff}" } else { "" };
     let old = lines(original.trim_start_matches(BOM));
@@ -135,7 +136,7 @@ fn restore(original: &str, edited: &str) -> String {
             None
         };
         let ending = match kept {
-            // Only the end of a file may lack one.
+            // Only the last line of a file may lack a line ending.
             Some(kept) if !kept.ending.is_empty() || from_end == 1 => kept.ending,
             Some(_) | None => style,
         };

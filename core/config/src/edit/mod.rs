@@ -1,7 +1,7 @@
-//! Changes to a file: text in, text out.
+//! Edits a configuration file: text in, text out.
 //!
 //! **Invariant:** only the lines that must change do. Comments, order, spacing and line endings of
-//! everything else stay byte for byte, and what comes out can be read again.
+//! everything else stay byte for byte, and the result can be parsed again.
 
 mod document;
 mod add;
@@ -25,7 +25,7 @@ pub enum Switch {
     Off,
 }
 
-/// Why a file cannot be changed.
+/// The error of an edit.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EditError {
@@ -36,33 +36,33 @@ pub enum EditError {
         line: usize,
         /// The column.
         column: usize,
-        /// What is wrong there.
+        /// The parser's error.
         #[source]
         cause: Box<toml_edit::TomlError>,
     },
-    /// No such server in the file.
+    /// The file has no such server.
     #[error("no server named `{name}` in this file")]
     UnknownServer {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The name most like it.
+        /// The most similar name in the file.
         nearest: Option<String>,
     },
-    /// There is one of that name already.
+    /// The file already has a server of that name.
     #[error("a server named `{existing}` is already in this file")]
     Exists {
-        /// The name as the file has it.
+        /// The name as the file spells it.
         existing: String,
     },
-    /// Nothing to call the server by.
+    /// The name is empty.
     #[error("a server needs a name")]
     NoName,
-    /// Something that should be a table or a list is something else.
+    /// A value has the wrong type: it should be a table or a list.
     #[error("`{key}` in this file is not {expected}")]
     Unexpected {
         /// The dotted key.
         key: String,
-        /// What it should be.
+        /// The expected type.
         expected: &'static str,
     },
     /// The pattern of a rule cannot be read.
@@ -70,22 +70,22 @@ pub enum EditError {
     Pattern {
         /// The pattern.
         pattern: String,
-        /// Why not.
+        /// The parser's error, if the pattern is malformed.
         #[source]
         cause: Option<capstan_policy::BadPattern>,
     },
     /// The rule would be refused when the file is read.
     #[error("the rule would not be understood: {reason}")]
     Rule {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The server would be refused when the file is read.
     #[error("the server would be refused: {reason}")]
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// What to do about it.
+        /// The remedy.
         help: Option<String>,
     },
 }
@@ -108,7 +108,7 @@ pub fn set_enabled(text: &str, name: &str, enabled: Switch) -> Result<String, Ed
 // === impl EditError ===
 
 impl EditError {
-    /// What the reader can do about it.
+    /// Returns advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::UnknownServer { nearest, .. } => {
@@ -132,7 +132,7 @@ fn value_of<'a>(table: &'a mut Item, key: &str) -> Option<&'a mut Value> {
     table.get_mut(key)?.as_value_mut()
 }
 
-/// Puts a new value in the place of an old one, with the space and the comment around it.
+/// Replaces a value, and keeps the whitespace and the comment around it.
 fn replace(old: &mut Value, mut new: Value) {
     *new.decor_mut() = old.decor().clone();
     *old = new;

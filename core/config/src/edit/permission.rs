@@ -7,11 +7,12 @@ use toml_edit::{Array, InlineTable, Item, Table, Value};
 use super::EditError;
 use super::document::{Editing, insert, positions};
 
-/// How far the lines of a list are moved in where there is nothing to go by.
+/// The indentation of list items where the list has none to copy.
 const INDENT: &str = "    ";
 
-/// Adds a pattern to a list: of a server, or of all of them. A pattern that is there already is
-/// not added again.
+/// Adds a pattern to a permission list, unless it is already there.
+///
+/// The list is that of one server, or the global one.
 pub fn add_permission_rule(
     text: &str,
     verdict: Verdict,
@@ -35,8 +36,9 @@ pub fn add_permission_rule(
     Ok(editing.finish())
 }
 
-/// Adds a rule for all servers that allows what a pattern means and has this effect. One that is
-/// there already is not added again.
+/// Adds a global rule that allows items that match a pattern and have this effect.
+///
+/// A rule that is already there is not added again.
 pub fn allow_effect(text: &str, pattern: &str, effect: Effect) -> Result<String, EditError> {
     let refused = |cause| EditError::Pattern { pattern: pattern.to_owned(), cause: Some(cause) };
     Pattern::parse(pattern).map_err(refused)?;
@@ -61,7 +63,7 @@ pub fn allow_effect(text: &str, pattern: &str, effect: Effect) -> Result<String,
     Ok(editing.finish())
 }
 
-/// The `[permissions]` of the file.
+/// The global `[permissions]` table, created if missing.
 fn of_all<'e>(editing: &'e mut Editing<'_>) -> Result<&'e mut Item, EditError> {
     if editing.document.get("permissions").is_none() {
         let mut table = Table::new();
@@ -74,7 +76,7 @@ fn of_all<'e>(editing: &'e mut Editing<'_>) -> Result<&'e mut Item, EditError> {
     item.filter(|item| item.is_table_like()).ok_or_else(|| not_a_table("permissions".to_owned()))
 }
 
-/// The `permissions` of a server, written the way the server is.
+/// The `permissions` table of a server, created in the style of the server's entry if missing.
 fn of_server<'e>(editing: &'e mut Editing<'_>, name: &str) -> Result<&'e mut Item, EditError> {
     let key = editing.name_of(name)?;
     let servers = editing.document.get("servers").and_then(Item::as_table);
@@ -82,7 +84,7 @@ fn of_server<'e>(editing: &'e mut Editing<'_>, name: &str) -> Result<&'e mut Ite
     let last_of_server = own.and_then(|table| positions(table).into_iter().max());
     if editing.server(name)?.get("permissions").is_none() {
         let item = match last_of_server {
-            // Its keys stand under a header, so its rules get one too.
+            // The server has a table header, so its permissions get one too.
             Some(position) => {
                 let mut table = Table::new();
                 table.decor_mut().set_prefix(editing.before_new_table(Some(position)));
@@ -111,12 +113,13 @@ fn list(permissions: &mut Item, verdict: Verdict) -> Result<&mut Array, EditErro
 }
 
 fn is_pattern(rule: &Value, pattern: &str) -> bool {
-    // A rule with conditions is another rule than the same pattern without.
+    // A rule with conditions differs from the same pattern without them.
     rule.as_str() == Some(pattern)
 }
 
-/// Adds an item in the style of the list: on its own line where the others are, and with every
-/// comment still beside the item it speaks of.
+/// Adds an item in the style of the list.
+///
+/// It gets its own line if the others have one, and every comment stays next to its item.
 fn push(list: &mut Array, mut item: Value) {
     let neighbour = list.len().checked_sub(1).and_then(|index| list.get_mut(index));
     let mut carried = String::new();

@@ -1,4 +1,4 @@
-//! Removes a server, line by line, so that no comment around it is lost.
+//! Removes a server line by line, so that the comments around it are kept.
 
 use std::ops::Range;
 
@@ -7,8 +7,9 @@ use toml_edit::{Document, Item, Key, Table};
 use super::EditError;
 use super::document::{Editing, syntax};
 
-/// Removes a server's entry: its lines and the comments between them. Comments before and after
-/// the entry stay.
+/// Removes a server's entry, with the comments between its lines.
+///
+/// Comments before and after the entry stay.
 pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
     let mut editing = Editing::open(text)?;
     let key = editing.name_of(name)?;
@@ -31,7 +32,7 @@ pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
     Ok(without_lines(text, &spans))
 }
 
-/// Where the keys, values and headers of an item stand.
+/// Collects the spans of an item's keys, values and headers.
 pub fn collect(key: &Key, item: &Item, spans: &mut Vec<Range<usize>>) {
     spans.extend(key.span());
     spans.extend(item.span());
@@ -47,7 +48,7 @@ pub fn collect(key: &Key, item: &Item, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// Collects the places of a table and of everything in it.
+/// Collects the spans of everything in a table.
 pub fn collect_table(table: &Table, spans: &mut Vec<Range<usize>>) {
     for (name, _) in table {
         if let Some((key, item)) = table.get_key_value(name) {
@@ -56,8 +57,9 @@ pub fn collect_table(table: &Table, spans: &mut Vec<Range<usize>>) {
     }
 }
 
-/// The text without the lines of these spans, without the comments that only they surround, and
-/// without the blank line before them: what adding a server puts in, this takes away.
+/// Removes the lines of these spans, the comments between them, and the blank line before them.
+///
+/// This is the inverse of adding a server.
 pub fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
     let mut lines: Vec<(&str, bool)> = Vec::new();
     let mut start = 0;
@@ -73,7 +75,7 @@ pub fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
     for (line, gone) in lines {
         let comment = line.trim().is_empty() || line.trim_start().starts_with('#');
         match (gone, inside) {
-            // What stands between two lines of the entry goes with them.
+            // Comments between two lines of the entry are removed with them.
             (true, true) => pending.clear(),
             (true, false) => {
                 drop_blank_line(&mut kept);
@@ -91,7 +93,7 @@ pub fn without_lines(text: &str, spans: &[Range<usize>]) -> String {
     kept
 }
 
-/// Takes away a blank line at the end, if something else stands before it.
+/// Removes a blank line at the end, if other text precedes it.
 fn drop_blank_line(kept: &mut String) {
     let mut ends = kept.rmatch_indices('\n').map(|(at, _)| at + 1).skip(1);
     if let Some(start) = ends.next()
@@ -102,7 +104,7 @@ fn drop_blank_line(kept: &mut String) {
     }
 }
 
-/// Writes what follows an entry; a file does not begin with the blank lines after it.
+/// Writes the pending lines after an entry, without leading blank lines at the start of the file.
 fn flush(pending: &mut Vec<&str>, kept: &mut String) {
     let blank = pending.iter().take_while(|line| line.trim().is_empty()).count();
     let skipped = if kept.is_empty() { blank } else { 0 };

@@ -1,7 +1,6 @@
-//! Rules that can never count: they have expired, name nobody, or never get their turn.
+//! Finds dead rules: expired, without a matching server or tool, or shadowed by an earlier rule.
 //!
-//! They do no harm by themselves, so that each is a warning. But whoever wrote one believes that it
-//! holds.
+//! They do no harm by themselves, so each is only a warning. But their author relies on them.
 
 use capstan_model::{ServerName, Verdict};
 use capstan_policy::Glob;
@@ -16,23 +15,23 @@ use crate::settings::rule::{Reach, Rule, Rules};
 use crate::source::Place;
 use crate::source::problem::Problem;
 
-/// What stands between a server and a tool in a pattern.
+/// The separators between a server and a tool in a pattern.
 const SEPARATORS: [&str; 3] = ["__", ":", "."];
 
-/// A rule with its surroundings.
+/// A rule with the list that it is in.
 struct Standing<'a> {
     rule: &'a Rule,
     /// The list it is in, for example `permissions.deny`.
     list: String,
     verdict: Verdict,
-    /// The server whose list it is.
+    /// The server that the list belongs to, if any.
     server: Option<&'a ServerName>,
 }
 
-/// The names by which servers are known.
+/// The names of all servers: the display name and the slug of each.
 struct Servers<'a>(Vec<[&'a str; 2]>);
 
-/// Warnings about the rules of a configuration that can never count.
+/// Returns a warning for each dead rule of a configuration.
 pub fn dead_rules(config: &Config, now: Timestamp) -> Vec<Problem> {
     let known = config.servers.values();
     let known = Servers(known.map(|it| [it.display.as_str(), it.name.as_str()]).collect());
@@ -61,7 +60,7 @@ pub fn dead_rules(config: &Config, now: Timestamp) -> Vec<Problem> {
     problems
 }
 
-/// Every rule, in the order in which they are consulted.
+/// Returns every rule, in the order of evaluation.
 fn standing(config: &Config) -> Vec<Standing<'_>> {
     let mut all = Vec::new();
     for RuleGroup { engine, scope, verdict } in ORDER {
@@ -106,7 +105,7 @@ fn of_list<'a>(
 // === impl Standing ===
 
 impl Standing<'_> {
-    /// The rule, as it may be shown.
+    /// The rule and its list, for a message.
     fn named(&self) -> String {
         format!("{} in `{}`", self.rule.shown, self.list)
     }
@@ -117,7 +116,9 @@ impl Standing<'_> {
         Some(Problem::warning(message).help("remove it, or give it a later `expires_at`"))
     }
 
-    /// Other programs write the first argument in brackets. Here a tool would have to be called so.
+    /// Reports a pattern with an argument in brackets, as other programs write it.
+    ///
+    /// Here the brackets would be part of the tool's name.
     fn calls_arguments_names(&self) -> Option<Problem> {
         let PatternSubject::Item(glob) = self.rule.pattern.subject() else { return None };
         let (tool, rest) = glob.as_str().split_once('(')?;
@@ -127,7 +128,9 @@ impl Standing<'_> {
         Some(Problem::warning(message).help(help))
     }
 
-    /// What nothing is called: a server without a tool, blanks, an argument without a value.
+    /// Reports a pattern that matches no name.
+    ///
+    /// That is a server without a tool, a name with blanks, or an argument without a value.
     fn is_no_name(&self, known: &Servers<'_>) -> Option<Problem> {
         let PatternSubject::Item(glob) = self.rule.pattern.subject() else { return None };
         let text = glob.as_str();
@@ -190,8 +193,9 @@ impl Standing<'_> {
         Some(Problem::warning(message).help("move it to the server that it is meant for"))
     }
 
-    /// Whether a rule that denies the same stands before it. That something is denied twice is
-    /// nobody's loss.
+    /// Reports a rule that an earlier deny rule shadows.
+    ///
+    /// A deny rule that is shadowed changes nothing, so it is not reported.
     fn comes_too_late(&self, before: &[Standing<'_>]) -> Option<Problem> {
         if self.verdict == Verdict::Deny {
             return None;
@@ -207,7 +211,7 @@ impl Standing<'_> {
         Some(Problem::warning(message).help("remove one of the two"))
     }
 
-    /// Whether it denies whatever the other speaks of.
+    /// True if this rule denies everything that the other rule matches.
     fn covers(&self, other: &Standing<'_>) -> bool {
         let (mine, theirs) =
             (self.rule.pattern.as_str().trim(), other.rule.pattern.as_str().trim());
@@ -223,7 +227,7 @@ impl Standing<'_> {
             && (mine == theirs || (of_items && self.is_wider(other)))
     }
 
-    /// Whether whatever the other is called by its names is called so by mine, for any arguments.
+    /// True if this pattern matches every name that the other one matches, for any arguments.
     fn is_wider(&self, other: &Standing<'_>) -> bool {
         let (PatternSubject::Item(mine), PatternSubject::Item(theirs)) =
             (self.rule.pattern.subject(), other.rule.pattern.subject())
@@ -233,7 +237,7 @@ impl Standing<'_> {
         if self.rule.pattern.has_matchers() || theirs.as_str().contains(['?', '[', '{', '\\']) {
             return false;
         }
-        // What only a star can match stands for all that a star can.
+        // The sample has a character that only a star can match, in place of each star.
         let sample = theirs.as_str().replace('*', "\u{1}");
         let mut samples = vec![sample.clone()];
         if let Some((server, _)) = server_in(theirs)
@@ -250,7 +254,7 @@ impl Standing<'_> {
 // === impl Servers ===
 
 impl Servers<'_> {
-    /// Whether a name, or a glob without stars, means one of them.
+    /// True if a name, or a glob without stars, matches one of the servers.
     fn have(&self, name: &str) -> bool {
         let glob = Glob::parse(name);
         let means = |known: &&str| glob.as_ref().is_ok_and(|glob| glob.is_match(known));
@@ -262,9 +266,9 @@ impl Servers<'_> {
     }
 }
 
-/// The server that a pattern names, if it names one, and whether nothing else can be meant.
+/// The server that a pattern names, if any, and true if no other reading is possible.
 ///
-/// A star may stand for any part of a name, the separator included.
+/// A star may match any part of a name, including the separator.
 fn server_in(glob: &Glob) -> Option<(&str, bool)> {
     let text = glob.as_str();
     let text = text.strip_prefix("mcp__").unwrap_or(text);
@@ -274,7 +278,7 @@ fn server_in(glob: &Glob) -> Option<(&str, bool)> {
         .min_by_key(|(at, separator)| (*separator != "__", *at))?;
     let server = text.get(..at)?;
     let rest = text.get(at + separator.len()..)?;
-    // The address of a resource is no server with something of it.
+    // The scheme of a resource address, as in `file://`, is not a server.
     let plain = !server.is_empty() && !server.contains('*') && !rest.starts_with("//");
     // Tools may have dots and colons in their own names.
     plain.then_some((server, separator == "__"))
@@ -302,8 +306,10 @@ fn grants(table: &capstan_policy::AccessTable) -> Vec<(String, &Grant)> {
         .collect()
 }
 
-/// Lists of a grant are of bare names, or of ids that begin with their server; a star before `__`
-/// makes a pattern that is neither.
+/// Reports patterns of a grant that match nothing.
+///
+/// Its lists contain bare names, or ids that begin with their server; a pattern with a star before
+/// `__` is neither.
 fn unnamed(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec<Problem> {
     let begins = |text: &str| {
         let text = text.strip_prefix("mcp__").unwrap_or(text);

@@ -1,7 +1,7 @@
-//! Settings that come from environment variables.
+//! Settings from environment variables.
 //!
 //! Our own names come first, then those of Caliban, then the two that Claude Code shares with
-//! others. `MAX_MCP_OUTPUT_TOKENS` is read only with a prefix, because servers set the bare name
+//! others. `MAX_MCP_OUTPUT_TOKENS` is read only with a prefix, because servers use the bare name
 //! for themselves.
 
 use std::time::Duration;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use crate::source::problem::Problem;
 use crate::units;
 
-/// What the environment says.
+/// Settings from the environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvSettings {
-    /// Use no server at all.
+    /// True if no server is used at all.
     pub no_mcp: bool,
-    /// How long servers have to start, unless their entries say otherwise.
+    /// The time limit of the start, for servers whose entries set none.
     pub startup_timeout: Option<Duration>,
-    /// How long calls may take, unless the servers' entries say otherwise.
+    /// The time limit of calls, for servers whose entries set none.
     pub tool_timeout: Option<Duration>,
-    /// How long an answer may be, in tokens.
+    /// The maximum length of an answer, in tokens.
     pub max_output_tokens: Option<u32>,
     /// The port of the login's callback.
     pub oauth_port: Option<u16>,
@@ -27,8 +27,10 @@ pub struct EnvSettings {
 /// Looks up a variable.
 type Variable<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Reads the settings. A name of ours with a value that cannot be read is an error; one that
-/// other programs use too is left alone with a warning.
+/// Reads the settings and reports values that cannot be read.
+///
+/// With one of our own names such a value is an error; with a name that other programs use too it
+/// is skipped with a warning.
 pub fn settings(variable: Variable<'_>) -> (EnvSettings, Vec<Problem>) {
     let mut reader = Reader { variable, problems: Vec::new() };
     let settings = EnvSettings {
@@ -54,13 +56,13 @@ struct Reader<'a> {
     problems: Vec<Problem>,
 }
 
-/// Reads the value of a variable; the error says what it should have been.
+/// Parses the value of a variable; the error names what was expected.
 type Read<T> = fn(name: &str, text: &str) -> Result<T, &'static str>;
 
 // === impl Reader ===
 
 impl Reader<'_> {
-    /// The first of the variables that is set; an empty one counts as unset.
+    /// Returns the value of the first variable that is set and valid; an empty one counts as unset.
     fn first<T>(&mut self, names: &[&str], read: Read<T>) -> Option<T> {
         for name in names {
             let Some(text) = (self.variable)(name).filter(|text| !text.trim().is_empty()) else {
@@ -93,7 +95,7 @@ fn switch(_: &str, text: &str) -> Result<bool, &'static str> {
     }
 }
 
-/// Milliseconds; under a name of our own also a duration with its unit.
+/// Parses milliseconds; under a name of our own also a duration with a unit.
 fn time(name: &str, text: &str) -> Result<Duration, &'static str> {
     match text.parse::<u64>() {
         Ok(0) => Err("a time above zero"),

@@ -1,4 +1,4 @@
-//! What files of one program have to say about each other.
+//! Precedence between the files of one program.
 
 use crate::read::Part;
 use crate::read::file::ShownServer;
@@ -9,7 +9,7 @@ use crate::source::problem::Problem;
 use crate::source::reader::{FileRole, SwitchedOff};
 use crate::source::{Scope, SourceFile};
 
-/// Leaves out the files that others replace, and switches off what others switch off.
+/// Drops the files that others replace, and disables servers that another file disables.
 pub(crate) fn settle(parts: &mut [(&SourceFile, Part)]) {
     let settings = |(_, part): &(&SourceFile, Part)| part.conventions.role == FileRole::Settings;
     if let Some((file, _)) = parts.iter().find(|part| settings(part)) {
@@ -47,7 +47,9 @@ fn switch_off(server: &mut ShownServer, off: &SwitchedOff) {
     server.shown.push(Shown { key, value, origin });
 }
 
-/// Caliban's older file counts only where no settings name a server.
+/// Replaces Caliban's older file by a warning.
+///
+/// That file counts only if no settings file names a server.
 fn replaced(file: &SourceFile, winner: &str) -> Part {
     let message = format!("this file is not used, because {winner} names servers");
     let mut problem = Problem::warning(message).help("move its servers there, then remove it");

@@ -1,7 +1,8 @@
-//! Puts the files together.
+//! Merges configuration files.
 //!
-//! A nearer file replaces a server's whole entry. Rules add up, because a rule that vanished
-//! could only loosen. Numbers that restrict never grow by what a project says.
+//! A server entry in a nearer file replaces the whole entry of that name in the others. Rules add
+//! up, because dropping a rule could only loosen. A project file cannot raise a number that
+//! restricts.
 
 pub(crate) mod dead_rules;
 pub mod environment;
@@ -32,17 +33,17 @@ use crate::source::problem::{Problem, Severity};
 use crate::source::reader::FileReader;
 use crate::source::{Origin, Scope, SourceFile, Surroundings};
 
-/// A configuration with everything that is wrong in it.
+/// A merged configuration with its problems.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// What the files say.
+    /// The merged configuration.
     pub config: Config,
-    /// What the environment says; already applied to the servers' time limits.
+    /// Settings from the environment; already applied to the servers' time limits.
     pub environment: EnvSettings,
-    /// What is wrong, file by file.
+    /// The problems, file by file.
     pub problems: Vec<Problem>,
-    /// What the files ask of the gateway that this version cannot do. While there is any of it,
-    /// `capstan serve --http` must not start; other commands do not need it.
+    /// Settings of the gateway that this version does not support. While there is one,
+    /// `capstan serve --http` must not start; other commands do not need them.
     pub gateway: Vec<Problem>,
     pub(crate) shown: Vec<Shown>,
 }
@@ -61,21 +62,21 @@ pub(crate) struct Section {
     defaults: Defaults,
 }
 
-/// Whether `config show` lists the defaults of a table.
+/// Selects whether `config show` lists the defaults of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defaults {
     Shown,
     Hidden,
 }
 
-/// What a dialect says of calls that no rule speaks of.
+/// The default rule that a dialect implies for calls that no rule matches.
 struct Implied {
     rule: DefaultRule,
     dialect: Dialect,
     origin: Origin,
 }
 
-/// Reads files and puts them together. Never fails: what is wrong is among the problems.
+/// Reads and merges files. Never fails: errors are among the problems.
 ///
 /// Files may come in any order; within a scope a later one is nearer.
 pub fn load(files: &[SourceFile], around: &Surroundings<'_>, reader: &dyn FileReader) -> Loaded {
@@ -104,7 +105,7 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>, reader: &dyn FileRe
                 loaded.config.servers.insert(name, server.entry);
             }
         }
-        // A project does not get by being written in some dialect what it would have to ask for.
+        // A project file cannot gain permissions merely through its dialect's defaults.
         if let (Some(rule), Some(dialect)) = (part.conventions.default, part.dialect)
             && file.scope != Scope::Project
         {
@@ -117,8 +118,9 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>, reader: &dyn FileRe
     loaded
 }
 
-/// Reports two servers that are written differently and become one name. An entry of exactly the same
-/// name is meant to be replaced.
+/// Reports two servers whose different names become the same slug.
+///
+/// An entry of exactly the same name is meant to be replaced.
 fn collision(nearer: &ServerEntry, other: &ServerEntry, file: &SourceFile) -> Option<Problem> {
     if nearer.display == other.display {
         return None;
@@ -137,8 +139,10 @@ fn collision(nearer: &ServerEntry, other: &ServerEntry, file: &SourceFile) -> Op
 // === impl Loaded ===
 
 impl Loaded {
-    /// The errors that concern more than one server. With any of these the configuration as a
-    /// whole must not be used: what it was to restrict is not known.
+    /// Returns the errors that concern more than one server.
+    ///
+    /// With any of these the configuration must not be used at all: the restrictions that it was to
+    /// express are not known.
     pub fn fatal(&self) -> impl Iterator<Item = &Problem> {
         let fatal =
             |problem: &&Problem| problem.severity == Severity::Error && problem.server.is_none();
@@ -170,14 +174,14 @@ impl Merge<'_> {
         self.tables.iter().filter_map(|tables| get(tables).cloned()).collect()
     }
 
-    /// The value of a setting, noted for `config show`.
+    /// Returns the value of a setting, and records it for `config show`.
     pub(crate) fn optional<T>(&mut self, key: &str, setting: Option<Setting<T>>) -> Option<T> {
         let Setting { value, shown, origin } = setting?;
         self.add(key, shown, Some(&origin));
         Some(value)
     }
 
-    /// The value of a setting or its default, noted for `config show`.
+    /// Returns the value of a setting or its default, and records it for `config show`.
     pub(crate) fn value<F: Form>(
         &mut self,
         section: Section,
@@ -197,8 +201,9 @@ impl Merge<'_> {
         self.shown.push(Shown { key: key.to_owned(), value, origin });
     }
 
-    /// Adds what dialects take for granted, behind everything that somebody wrote: it speaks only
-    /// of the servers of its own file, and of those only where nobody said otherwise.
+    /// Adds the default rules that dialects imply, after all explicit ones.
+    ///
+    /// Each applies only to the servers of its own file, and only where nothing else is set.
     fn imply(&mut self, config: &mut Config, implied: Vec<Implied>) {
         for Implied { rule, dialect, origin } in implied {
             let value = show::text(rule.as_str());
@@ -268,7 +273,7 @@ fn tools(config: &mut Config, merge: &mut Merge<'_>) {
     merge.add_rules("tools.policy", &config.tools.policy);
     let rules = merge.tables.iter().flat_map(|tables| &tables.authorization.rules);
     let mut rules: Vec<OrderedRule> = rules.cloned().collect();
-    // Of the first that speaks the word counts, so that a project's come last.
+    // The first matching rule wins, so a project's rules come last.
     rules.sort_by_key(|ordered| ordered.rule.origin.scope == Scope::Project);
     for ordered in &rules {
         let key =
@@ -285,7 +290,7 @@ fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
     for setting in merge.tables.iter().filter_map(|tables| tables.allowed_commands.clone()) {
         let Setting { value: commands, shown, origin } = setting;
         merge.add("mcp.allowed_commands", shown, Some(&origin));
-        // A list restricts, but a project's speaks of its own servers only.
+        // A list restricts, but a project's list applies only to the project's own servers.
         let reach = Reach::of_commands(origin.scope, &origin.file);
         config.mcp.allowed_commands.push(CommandList { commands, origin, reach });
     }
@@ -295,7 +300,7 @@ fn mcp(config: &mut Config, merge: &mut Merge<'_>) {
     silence(&mut config.servers, merge.tables);
 }
 
-/// Keeps a project's servers from asking where the user or the machine says that none may.
+/// Switches elicitation off for a project's servers if a file outside the project does.
 fn silence(servers: &mut IndexMap<ServerName, ServerEntry>, tables: &[Tables]) {
     let settings = tables.iter().filter_map(|tables| tables.mcp.elicitation_enabled.as_ref());
     let mut others = settings.filter(|setting| setting.origin.scope != Scope::Project);

@@ -1,16 +1,18 @@
-//! How the settings of several files under one key become one.
+//! Merge policies: reduce the settings of several files under one key to one.
 //!
 //! Each function takes the settings, nearest first, and the default.
 
 use crate::settings::form::Setting;
 use crate::source::Scope;
 
-/// The nearest setting.
+/// Returns the nearest setting.
 pub(crate) fn nearest<T>(settings: Vec<Setting<T>>, _: Option<T>) -> Option<Setting<T>> {
     settings.into_iter().next()
 }
 
-/// The smallest setting. A project's counts only if it is below what holds without it.
+/// Returns the smallest setting.
+///
+/// A project's setting counts only if it is below the value that applies without it.
 pub(crate) fn smallest<T: Copy + Ord>(
     settings: Vec<Setting<T>>,
     default: Option<T>,

@@ -1,4 +1,4 @@
-//! One file: its servers and its tables, with everything that is wrong in it.
+//! Reads one file: its servers, its tables and its problems.
 
 use capstan_model::{Secret, ServerName};
 
@@ -17,22 +17,22 @@ use crate::units::show_duration;
 use super::server::{self, Limits};
 use super::tables::{self, Tables};
 
-/// What to do about two names that become one.
+/// The help for two names with the same slug.
 pub(crate) const SAME_NAME: &str = "rename one of them; names that differ only in case, \
     punctuation or after 32 characters are the same";
 
-/// What one file says.
+/// The content of one file.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     pub(crate) servers: Vec<ShownServer>,
     pub(crate) tables: Tables,
     pub(crate) problems: Vec<Problem>,
-    /// What of its dialect is still needed when the files are put together.
+    /// The conventions of its dialect, which the merge needs.
     pub(crate) conventions: Conventions,
     pub(crate) dialect: Option<Dialect>,
 }
 
-/// A server together with what `config show` says of it.
+/// A server with its values for `config show`.
 #[derive(Debug)]
 pub(crate) struct ShownServer {
     pub(crate) entry: ServerEntry,
@@ -44,9 +44,9 @@ struct Reading<'a> {
     file: &'a SourceFile,
     expander: Expander<'a>,
     limits: Limits,
-    /// What of the file's settings must not be shown.
+    /// Values of the file's settings that must not be shown.
     secrets: &'a [Secret<String>],
-    /// What the translation of the file found wrong.
+    /// Problems that the translation of the file found.
     found: Vec<Problem>,
     part: Part,
 }
@@ -78,7 +78,7 @@ impl Part {
         part.tables.reach = file.reach();
         (part.dialect, part.conventions) = (file.dialect, conventions);
         part.problems.sort_by_key(|problem| problem.place.as_ref().map(|place| place.start));
-        // One key of another program may set two of ours, and be wrong for both.
+        // One key of another program may set two native ones, and then is reported twice.
         part.problems.dedup();
         let broken = part.servers.iter_mut().filter_map(|it| it.entry.status.as_mut().err());
         scrub(&file.path, &file.text, part.problems.iter_mut().chain(broken));
@@ -89,7 +89,7 @@ impl Part {
 // === impl Reading ===
 
 impl Reading<'_> {
-    /// Reads everything but the servers; `servers` itself must be a table.
+    /// Reads everything but the servers, and checks that `servers` is a table.
     fn tables(&mut self, tree: &Table) {
         let mut rest = tree.clone();
         let mut report = Report::new(self.file);
@@ -138,7 +138,8 @@ impl Reading<'_> {
         let enabled = node.as_table().is_none_or(server::is_enabled);
         self.expander.node(&mut node, &key, &mut report);
         if !enabled {
-            // What a server that is switched off lacks, nobody misses.
+            // Errors of the translation and expansion do not matter in a disabled server: they
+            // become warnings, and its warnings are dropped.
             report.problems.retain(|problem| problem.severity == Severity::Error);
             for problem in &mut report.problems {
                 problem.severity = Severity::Warning;
@@ -167,7 +168,7 @@ impl Reading<'_> {
         let status = match (server, broken) {
             (Some(server), None) => Ok(server),
             (_, Some(problem)) => Err(problem),
-            // Every way not to become a server reports an error; this keeps it so.
+            // Unreachable as long as every failure reports an error; fails closed if one does not.
             (None, None) => Err(Problem::error(format!("`{key}` cannot be read"))),
         };
         let origin = self.file.origin(&entry.key);
@@ -180,7 +181,7 @@ impl Reading<'_> {
         self.part.problems.append(&mut report.problems);
     }
 
-    /// Adds what the servers of the file may do without asking.
+    /// Adds the rules for tools that the file lets run without asking.
     fn auto_allows(&mut self, auto_allows: &[AutoAllow]) {
         for allowed in auto_allows {
             let mut report = Report::about_server(self.file, allowed.server.clone());
@@ -189,13 +190,13 @@ impl Reading<'_> {
         }
     }
 
-    /// What the translation found wrong with a server.
+    /// Takes the problems that the translation found with a server.
     fn found_about(&mut self, name: &ServerName) -> Vec<Problem> {
         let about = |problem: &mut Problem| problem.server.as_ref() == Some(name);
         self.found.extract_if(.., about).collect()
     }
 
-    /// The values of a server, with the time limits that others set for it.
+    /// The values of a server, with time limits that come from the environment or the defaults.
     fn shown(&self, node: &Node, key: &str, server: Option<&Server>) -> Vec<Shown> {
         let mut shown = show::server(node, key, self.file, server);
         let Limits { timeout, startup_timeout } = self.limits;
@@ -209,7 +210,7 @@ impl Reading<'_> {
     }
 }
 
-/// What the file says of unset variables; needed before anything else is read.
+/// The file's policy for unset variables, which is needed before anything else is read.
 fn missing_env(tree: &Table) -> Option<MissingEnv> {
     let word = tree.table("mcp").and_then(|mcp| mcp.get("missing_env"));
     match word?.node.as_text() {
@@ -218,13 +219,12 @@ fn missing_env(tree: &Table) -> Option<MissingEnv> {
     }
 }
 
-/// The dotted path of a server in the words of its file.
+/// The dotted path of a server as its file spells it.
 fn path_of(display: &str, entry: &Entry) -> String {
     entry.path.clone().unwrap_or_else(|| join("servers", display))
 }
 
-/// Whether an entry is the one by which another program starts our own gateway. Used as a server
-/// of ours, it would call itself.
+/// True if an entry starts Capstan's own gateway. Used as a server, it would call itself.
 pub fn runs_capstan(server: &Table) -> bool {
     let command = server.get("command").and_then(|entry| entry.node.as_text());
     let program = command.and_then(|command| command.rsplit(['/', '\\']).next());

@@ -1,4 +1,4 @@
-//! How a server is reached: which kind it is, and the keys of that kind.
+//! Reads how a server is reached: its kind, and the keys of that kind.
 
 use capstan_model::Secret;
 use capstan_safety::environment::hijacks;
@@ -17,13 +17,13 @@ use crate::source::problem::Problem;
 use crate::source::tree::Text;
 use crate::url;
 
-/// The kind of a server together with its target as it may be shown.
+/// The kind of a server, and its target with secrets masked.
 pub(super) struct Reached {
     pub(super) kind: Kind,
     pub(super) target: String,
 }
 
-/// Reads how the server is reached; `None` when that cannot be made out.
+/// Reads how the server is reached; `None` if that cannot be determined.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
     let chosen = choose(fields);
     let what = chosen.map(|(what, _)| what);
@@ -31,7 +31,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
         let (Some(entry), Some(what)) = (fields.entry(key), what) else { continue };
         let off = match *key {
             "cli" => entry.node.as_bool() == Some(false),
-            // A table of tools means something else, and is reported where that is.
+            // A table of tools has another meaning, and is checked by the code for that.
             "tools" => entry.node.as_list().is_none(),
             _ => false,
         };
@@ -42,7 +42,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
         }
     }
     let Some((what, fallback)) = chosen else {
-        // Nothing can be made of the entry, but its other mistakes are worth knowing too.
+        // The entry cannot be used, but its other mistakes are reported too.
         fields.texts("args");
         environment(fields);
         passthrough(fields);
@@ -70,7 +70,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
     }
 }
 
-/// Decides on the kind: what `type` says, else what the other keys imply.
+/// Decides on the kind: `type` if it is set, otherwise inferred from the other keys.
 fn choose(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
     let spoken = (fields.has("type"), fields.has("transport"));
     let declared =
@@ -101,7 +101,7 @@ fn choose(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
             None
         }
         (Some(declared), _) => Some((declared, Fallback::Never)),
-        // A `type` that could not be read is reported already, and nothing can replace it.
+        // A `type` that could not be read is already reported; the kind is not inferred instead.
         (None, _) if spoken != (false, false) => None,
         (None, Some(true)) => Some((Transport::Cli, Fallback::Never)),
         (None, Some(false) | None) => infer(fields),
@@ -129,8 +129,9 @@ fn infer(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
     None
 }
 
-/// Whether an address without a type is first tried with the older transport: where the file's
-/// own program does so, and where the address says so.
+/// True if an address without a type is first tried with the older SSE transport.
+///
+/// That is so if the program that the file belongs to does so, or if the path ends in `/sse`.
 fn sse_comes_first(url: &str, dialect: Option<Dialect>) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     dialect == Some(Dialect::Llxprt) || path.trim_end_matches('/').ends_with("/sse")
@@ -145,8 +146,10 @@ fn cli(fields: &mut Fields<'_, '_>) -> Option<Reached> {
     Some(Reached { kind: Kind::Cli(CliProgram { program, help, depth, only, presets }), target })
 }
 
-/// The subcommands that may be used. Transport can never be one is a mistake: it would look like a
-/// limit and be none.
+/// The allowed subcommands.
+///
+/// An entry that can never be a subcommand is an error: it would look like a limit and have no
+/// effect.
 fn only(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     let texts = fields.texts("cli_only")?;
     let key = fields.key("cli_only");
@@ -264,7 +267,7 @@ fn remote(fields: &mut Fields<'_, '_>, fallback: Fallback) -> Option<(Remote, St
     Some((Remote { url: url.value.clone(), headers, fallback }, target))
 }
 
-/// The address under a key; `None` when it is none that requests can be sent to.
+/// Returns the address under a key; `None` if requests cannot be sent to it.
 pub(crate) fn address<'t>(
     fields: &mut Fields<'t, '_>,
     key: &'static str,
@@ -281,7 +284,7 @@ pub(crate) fn address<'t>(
     Some(text)
 }
 
-/// Warns of a port that another protocol than HTTP is spoken on.
+/// Warns about a port that belongs to a protocol other than HTTP.
 pub(crate) fn warn_port(fields: &mut Fields<'_, '_>, key: &'static str, url: &str) {
     let Some(port) = url::odd_port(url) else { return };
     let message = format!("`{}` has port {port}, which is not one of HTTP", fields.key(key));
@@ -314,7 +317,7 @@ fn headers(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> {
     headers
 }
 
-/// Whether an `Authorization` is a scheme alone, as when the variable of its token is empty.
+/// True if an `Authorization` header has only a scheme, as when the variable of its token is empty.
 fn names_no_credentials(value: &str) -> bool {
     let value = value.trim();
     value.is_empty() || ["bearer", "basic", "token"].iter().any(|s| value.eq_ignore_ascii_case(s))

@@ -1,4 +1,4 @@
-//! What the canonical tree of one file means.
+//! Interprets the canonical tree of one file.
 
 pub(crate) mod file;
 pub(crate) mod server;

@@ -1,4 +1,4 @@
-//! The keys that every server has.
+//! Reads the keys that every server has.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Table;
 
-/// Names that are also words of the command line; such a server is harder to talk about.
+/// Words of the command line; a server of that name is confusing, so it gets a warning.
 const COMMAND_WORDS: &[&str] = &[
     "acl",
     "add",
@@ -59,14 +59,14 @@ const COMMAND_WORDS: &[&str] = &[
     "why",
 ];
 
-/// Time limits of servers that set none.
+/// Time limits for servers that set none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) timeout: Limit,
     pub(crate) startup_timeout: Limit,
 }
 
-/// A time limit, and who says so.
+/// A time limit and its origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     pub(crate) time: Duration,
@@ -105,8 +105,9 @@ impl Limit {
     }
 }
 
-/// Reads a server; `None` when it cannot be reached. Whether it may be used is for the report to
-/// say: an entry with an error in it is never half used.
+/// Reads a server; `None` if its kind or target cannot be determined.
+///
+/// The caller must check the report: a server whose entry has an error is never used.
 pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server> {
     refuse::check(&mut fields, In::Server);
     let reached = kind::read(&mut fields);
@@ -131,14 +132,16 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
     server
 }
 
-/// Whether an entry is switched on, looked up without judging the rest of it.
+/// True if an entry is enabled; the rest of it is not checked.
 pub(crate) fn is_enabled(table: &Table) -> bool {
     let flag = |key| table.get(key).and_then(|entry| entry.node.as_bool());
     flag("enabled").or(flag("disabled").map(|disabled| !disabled)).unwrap_or(true)
 }
 
-/// The slug of a name. A name without a letter or digit of ours gets one made from its bytes, so
-/// that any name can be used.
+/// Returns the slug of a name; `None` if the name is blank.
+///
+/// A name without an ASCII letter or digit gets a slug made from a hash of its bytes, so that any
+/// name can be used.
 pub fn slug(display: &str) -> Option<ServerName> {
     if display.trim().is_empty() {
         return None;
@@ -148,7 +151,7 @@ pub fn slug(display: &str) -> Option<ServerName> {
     plain.or_else(|| ServerName::from_display(display)).or_else(made)
 }
 
-/// Reports names that are hard to talk about.
+/// Warns about names that are also commands, and names whose slug is generated.
 pub(crate) fn check_name(
     fields: &mut Fields<'_, '_>,
     display: &str,
@@ -177,8 +180,9 @@ fn enabled(fields: &mut Fields<'_, '_>) -> bool {
     enabled.or(disabled.map(|disabled| !disabled)).unwrap_or(true)
 }
 
-/// Reminds whoever says that a server is not to be believed of listing what it is used for. Where
-/// nothing is said, nothing is reminded of: it is how every server begins.
+/// Warns if a server is explicitly untrusted and its used tools are not listed.
+///
+/// A server without `trust` gets no warning, although it is untrusted too: that is the default.
 fn warn_untrusted(fields: &mut Fields<'_, '_>) {
     let ours = fields.report().file.dialect == Some(Dialect::Native);
     if ours && !fields.has("expose") {
@@ -188,7 +192,7 @@ fn warn_untrusted(fields: &mut Fields<'_, '_>) {
     }
 }
 
-/// Says what the word does not do, so that nobody relies on it.
+/// Warns about what `sandboxed` does not do, so that operators do not rely on it.
 fn warn_sandboxed(fields: &mut Fields<'_, '_>, kind: Option<&Kind>) {
     if !fields.has("expose") {
         let message = format!("`{}` is sandboxed and exposes no tools", fields.path());
@@ -205,7 +209,7 @@ fn warn_sandboxed(fields: &mut Fields<'_, '_>, kind: Option<&Kind>) {
     }
 }
 
-/// A small hash that will be the same tomorrow (FNV-1a).
+/// A small hash that is stable across versions (FNV-1a).
 fn fnv(text: &str) -> u32 {
     text.bytes().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }

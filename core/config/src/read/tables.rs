@@ -1,4 +1,4 @@
-//! The tables of a file that do not belong to one server.
+//! Reads the tables of a file that do not belong to one server.
 
 use capstan_model::Verdict;
 use capstan_policy::DefaultRule;

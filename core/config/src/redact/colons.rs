@@ -1,39 +1,38 @@
-//! Finds the secrets of a text of keys with colons behind them: JSON, with or without comments, and
-//! YAML, broken or not.
+//! Finds the secrets in JSON, with or without comments, and YAML, whether valid or not.
 
 use capstan_safety::mask::mask_arguments;
 
 use super::lines::{Open, end_of_string, is_telling, is_word};
 use super::names::{is_known, is_login};
 
-/// A text of keys with colons behind them, read so far.
+/// The state of the scan.
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing about the place")]
 #[derive(Default)]
 pub(super) struct Colons<'a> {
-    /// Which bytes are hidden.
+    /// For each byte, true if it is hidden.
     hidden: Vec<bool>,
-    /// Where the line ends that is being read, and what of it is left.
+    /// The end of the current line; `rest` is its unread part.
     end: usize,
     rest: &'a str,
-    /// The brackets that are open; one is a door when all in it is secret.
+    /// The open brackets; a bracket is a door if everything in it is secret.
     open: Vec<Open>,
-    /// Whether the last key tells of a secret.
+    /// True if the name of the last key indicates a secret.
     hot: bool,
-    /// Whether the keys in the table of the last key are tokens.
+    /// True if the keys in the table of the last key are tokens.
     has_tokens: bool,
-    /// Whether no program knows the last key.
+    /// True if the last key is in no program's schema.
     is_unknown: bool,
-    /// Whether a value is due.
+    /// True if a value comes next.
     due: bool,
-    /// Deeper lines than this one are secret; with the column of its key.
+    /// The column of a key whose deeper lines are secret.
     block: Option<usize>,
-    /// The keys of deeper lines than this one are tokens; with the column of its key.
+    /// The column of a key whose deeper lines have tokens as keys.
     tokens: Option<usize>,
-    /// Whether those lines are text, without keys.
+    /// True if the lines below `block` are plain text, without keys.
     is_text: bool,
-    /// Whether a comment goes on, in which brackets mean nothing.
+    /// True inside a comment, where brackets have no meaning.
     remark: bool,
-    /// Whether the comment that this line has begun goes on in the next.
+    /// True if a comment that began in this line continues in the next.
     carried: bool,
     /// The column of the key whose value is a block of text: deeper lines are that text.
     scalar: Option<usize>,
@@ -44,7 +43,7 @@ pub(super) struct Colons<'a> {
 // === impl Colons ===
 
 impl<'a> Colons<'a> {
-    /// Which bytes are hidden.
+    /// For each byte, true if it is hidden.
     pub(super) fn read(text: &'a str) -> Vec<bool> {
         let mut colons = Self { hidden: vec![false; text.len()], ..Self::default() };
         for line in text.split_inclusive('\n') {
@@ -59,7 +58,7 @@ impl<'a> Colons<'a> {
         if body.is_empty() {
             return;
         }
-        // YAML allows no tab here, so that nothing tells how deep such a line is meant to be.
+        // YAML allows no tab here, so the depth of such a line is unknown.
         let indent = line.len() - body.len();
         let is_tabbed =
             self.open.is_empty() && line.get(..indent).is_some_and(|blank| blank.contains('\t'));
@@ -117,7 +116,7 @@ impl<'a> Colons<'a> {
             }
             ',' | ':' | '=' => {
                 self.due = c != ',';
-                // Keys with this sign behind them are told by `Lines`.
+                // Keys before a `=` are handled by `Lines`.
                 self.is_unknown &= c != '=';
                 self.skip(1);
             }
@@ -131,7 +130,7 @@ impl<'a> Colons<'a> {
             }
             '/' if self.rest.starts_with("/*") => {
                 self.remark = true;
-                // Outside brackets it may be YAML, where this is a word like any other.
+                // Outside brackets it may be YAML, where `/*` is an ordinary word.
                 self.carried = !self.open.is_empty() && !self.rest.contains("*/");
                 self.skip(2);
             }
@@ -152,7 +151,7 @@ impl<'a> Colons<'a> {
         let is_open = !behind.starts_with(quote);
         let is_key = behind.get(1..).unwrap_or_default().trim_start().starts_with(':');
         let in_list = self.open.last().is_some_and(|open| open.is_list);
-        // A quote that is missing turns what follows inside out.
+        // After a missing quote, strings and the text between them are swapped.
         let spilt = |word: &str| content.contains(':') && is_telling(word);
         if is_open && content.split([' ', ':', '"', '\'', ',', '{']).any(spilt) {
             self.hide(content.len());
@@ -175,7 +174,7 @@ impl<'a> Colons<'a> {
         let parts = behind.strip_prefix(':').is_some_and(|value| {
             is_telling(name) || value.is_empty() || value.starts_with(char::is_whitespace)
         });
-        // A colon that is missing behind the name of such a map must not show its keys.
+        // A missing colon after the name of a login table must not reveal its keys.
         let is_bare = behind.trim().is_empty() && is_login(name.trim());
         if (parts || is_bare) && !(self.due && self.hot) {
             return self.key(name);
@@ -192,7 +191,7 @@ impl<'a> Colons<'a> {
             let ends = |c: char| c.is_whitespace() || "{}[],\"'".contains(c);
             line.find(ends).unwrap_or(line.len())
         };
-        // A bracket in a comment is a word of its own, so that every step gets on.
+        // A bracket in a comment is a word of its own, so that every step makes progress.
         let first = line.chars().next().map_or(1, char::len_utf8);
         self.value(line.get(..end.max(first)).unwrap_or_default());
     }
@@ -253,7 +252,7 @@ impl<'a> Colons<'a> {
     }
 }
 
-/// Whether a comment begins in this line that goes on in the next.
+/// True if a block comment begins in this line and continues in the next.
 fn opens_remark(line: &str) -> bool {
     line.trim_start().starts_with("/*") && !line.contains("*/")
 }

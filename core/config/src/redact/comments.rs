@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
-/// The text of each comment, without its marks.
+/// Returns the range of each comment, without its marks.
 ///
-/// `content` says for each byte whether it belongs to a key or a value. It is `None` for a file that
+/// `content` is true for each byte that belongs to a key or a value. It is `None` for a file that
 /// cannot be parsed: there, any mark that may begin a comment counts, within quotes too.
 pub(super) fn find(text: &str, content: Option<&[bool]>) -> Vec<Range<usize>> {
     let mut found = Vec::new();
@@ -25,7 +25,7 @@ pub(super) fn find(text: &str, content: Option<&[bool]>) -> Vec<Range<usize>> {
     found
 }
 
-/// The text of the comment that `rest` begins with, if it begins with one.
+/// The range of the comment that `rest` begins with, if any.
 fn comment(before: &str, rest: &str, content: Option<&[bool]>) -> Option<Range<usize>> {
     let is_parsed = content.is_some();
     let line = rest.find('\n').unwrap_or(rest.len());

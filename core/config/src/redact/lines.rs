@@ -1,7 +1,7 @@
-//! Finds the secrets of a text that no parser can read.
+//! Finds the secrets of a text that cannot be parsed.
 //!
-//! Keys and values are guessed line by line: once as TOML and once as JSON or YAML. A byte that either
-//! reading takes for part of a secret is hidden.
+//! Keys and values are guessed line by line: once as TOML and once as JSON or YAML. A byte that
+//! either reading considers part of a secret is hidden.
 
 use capstan_model::secret::is_secret_name;
 use capstan_safety::mask::mask_arguments;
@@ -20,14 +20,14 @@ pub(super) fn find(text: &str) -> Vec<bool> {
     shown.zip(colons).map(|((shown, byte), hidden)| hidden || shown != byte).collect()
 }
 
-/// How far a text was read, and what is known about the place.
+/// The state of the scan.
 #[derive(Default)]
 struct Lines<'a> {
     rest: &'a str,
     shown: String,
-    /// Whether the `[header]` above speaks of a door.
+    /// True if the `[header]` above names a table of `DOORS`.
     header: bool,
-    /// Whether the keys below the `[header]` above are tokens.
+    /// True if the keys below the `[header]` above are tokens.
     tokens: bool,
     /// The brackets that are open, outermost first.
     open: Vec<Open>,
@@ -43,7 +43,7 @@ struct Lines<'a> {
 pub(super) struct Open {
     pub(super) is_list: bool,
     pub(super) is_door: bool,
-    /// Whether the keys in it are tokens.
+    /// True if the keys in it are tokens.
     pub(super) has_tokens: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A comment to the end of its line: of its words, those are hidden that would be as arguments.
+    /// Reads a comment to the end of its line; hides words that would be masked as arguments.
     fn comment(&mut self) {
         let end = self.rest.find('\n').unwrap_or(self.rest.len());
         let comment = self.rest.get(..end).unwrap_or_default();
@@ -98,7 +98,7 @@ impl<'a> Lines<'a> {
         self.show(self.rest.find('\n').unwrap_or(self.rest.len()));
     }
 
-    /// A new line, which ends a statement; also one whose brackets were forgotten.
+    /// Reads a line break, which ends a statement, even one with unclosed brackets.
     fn line(&mut self) {
         self.show(1);
         let next = self.rest.lines().next().unwrap_or_default();
@@ -131,7 +131,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A part of a key, which may be a token.
+    /// Reads a part of a key, which may be a token.
     fn key_part(&mut self, name: &'a str) {
         let inside = self.in_tokens() || self.words.iter().any(|word| is_login(word));
         self.words.push(name);
@@ -154,13 +154,13 @@ impl<'a> Lines<'a> {
         } else {
             self.value(content);
         }
-        // One that was forgotten to be closed ends with its line.
+        // An unclosed string ends with its line.
         if self.rest.starts_with(quote) {
             self.show(mark);
         }
     }
 
-    /// A word without quotes: part of a key, or a value.
+    /// Reads a word without quotes: part of a key, or a value.
     fn word(&mut self) {
         let ends = |c: char| c.is_whitespace() || "=,[]{}#\"'".contains(c);
         let is_value = !self.key.is_empty() || self.in_list();
@@ -188,7 +188,7 @@ impl<'a> Lines<'a> {
         self.before = self.in_list().then_some(content);
     }
 
-    /// Whether the keys of this table are tokens.
+    /// True if the keys of this table are tokens.
     fn in_tokens(&self) -> bool {
         self.tokens || self.open.iter().any(|open| open.has_tokens)
     }
@@ -219,18 +219,18 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether a key is a word of some program's schema, and not a token.
+/// True if a key is a word of some program's schema, and not a token.
 pub(super) fn is_word(name: &str) -> bool {
     is_member(name) || is_known(name) || DOORS.contains(&name)
 }
 
-/// Whether a key of this name holds secrets; one in escapes may be any.
+/// True if a key of this name holds secrets; one written with escapes may be any key.
 pub(super) fn is_telling(name: &str) -> bool {
     let is_door = DOORS.iter().any(|door| name.eq_ignore_ascii_case(door));
     is_door || name.contains('\\') || is_secret_name(name)
 }
 
-/// Where a string ends that has just begun; one on a single line ends with the line.
+/// The end of the string that `text` is in; a single-line string ends with its line.
 pub(super) fn end_of_string(text: &str, quote: char, mark: usize) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices() {

@@ -1,9 +1,9 @@
-//! Hides the secrets of a configuration file of which lines, keys or values are shown.
+//! Masks the secrets of a configuration file before lines, keys or values of it are shown.
 //!
-//! `tree` finds them by their position in a file that can be parsed: which values are secrets, and
-//! which keys. `lines` and `colons` guess them in a text that cannot be parsed, and in the comments of a
-//! file that a person approves. In an excerpt, `comments` hides every comment as a whole. `names` lists
-//! the keys whose values may be shown.
+//! `tree` finds secrets by their position in a file that can be parsed: secret values and secret
+//! keys. `lines` and `colons` guess them in a text that cannot be parsed, and in the comments of a
+//! file that a person approves. In an excerpt, `comments` hides every comment as a whole. `names`
+//! lists the keys whose values may be shown.
 //!
 //! **Invariant:** a hidden byte becomes a `*`, so that positions in the text stay valid.
 
@@ -21,29 +21,29 @@ use capstan_model::secret::MASK;
 use crate::source::problem::Problem;
 use crate::source::syntax::Syntax;
 
-/// Shortest secret that is hidden wherever it occurs, and not only in its own position.
+/// The shortest secret that is hidden wherever it occurs, not only in its own position.
 const MIN_REPEATED: usize = 6;
 
-/// Which values of environment variables and headers are hidden.
+/// Selects which values of environment variables and headers are hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hide {
     /// All of them, for an excerpt that may be copied into a report.
     EveryValue,
-    /// Those whose name or look tells of a secret, for a person who must know what the file does.
+    /// Those whose name or format indicates a secret, for a person who must see what the file does.
     Secrets,
 }
 
 /// The secrets of one text.
 pub(crate) struct Secrets {
-    /// For each byte, whether it belongs to a secret.
+    /// For each byte, true if it belongs to a secret.
     hidden: Vec<bool>,
     /// Secrets that are hidden in messages too, longest first.
     words: Vec<String>,
-    /// Secrets that are hidden in messages where one of them is a whole key, longest first.
+    /// Secrets that are hidden in messages only where they are a whole key, longest first.
     keys: Vec<String>,
 }
 
-/// The text of a configuration file with a `*` for every byte of a secret.
+/// Returns the text of a configuration file with a `*` for every byte of a secret.
 pub fn redact_file(path: &str, text: &str, hide: Hide) -> String {
     Secrets::find(path, text, hide).cover(text)
 }
@@ -51,7 +51,7 @@ pub fn redact_file(path: &str, text: &str, hide: Hide) -> String {
 // === impl Secrets ===
 
 impl Secrets {
-    /// The secrets of a text that is in the file at `path`.
+    /// Finds the secrets in the text of the file at `path`.
     pub(crate) fn find(path: &str, text: &str, hide: Hide) -> Self {
         let guessed = guess(text);
         let mut is_read = true;
@@ -69,7 +69,7 @@ impl Secrets {
             }
             Self { hidden, words: found.words, keys: found.keys }
         } else {
-            // Nothing of such a file is started.
+            // No server of such a file is started.
             is_read = false;
             let words = runs(text, &guessed);
             let mut hidden = guessed;
@@ -79,7 +79,7 @@ impl Secrets {
         secrets.keys.sort_by_key(|word| std::cmp::Reverse(word.len()));
         secrets.keys.retain(|word| !word.is_empty());
         secrets.keys.dedup();
-        // Who writes a file must not choose which of its words a person does not see.
+        // The author of a file must not be able to choose which words are hidden from its approver.
         if hide == Hide::Secrets && is_read {
             return secrets;
         }
@@ -94,7 +94,7 @@ impl Secrets {
         secrets
     }
 
-    /// The text with its secrets covered.
+    /// Returns the text with its secrets masked.
     fn cover(&self, text: &str) -> String {
         let mut shown = String::with_capacity(text.len());
         for (at, c) in text.char_indices() {
@@ -107,7 +107,7 @@ impl Secrets {
         shown
     }
 
-    /// Takes the secrets out of what is said about the file.
+    /// Masks the secrets in a problem about the file.
     pub(crate) fn scrub(&self, problem: &mut Problem) {
         let texts = [Some(&mut problem.message), problem.key.as_mut(), problem.help.as_mut()];
         for text in texts.into_iter().flatten() {
@@ -125,8 +125,7 @@ impl Secrets {
     }
 }
 
-/// A message with a mask wherever `key` stands in it as a whole key, or as a whole part of a path of
-/// keys.
+/// Masks `key` in a message wherever it is a whole key, or a whole part of a dotted path.
 fn without_key<'a>(text: &'a str, key: &str) -> Cow<'a, str> {
     let ends = |c: char| "`.\"'[]:".contains(c);
     let mut shown = String::new();
@@ -149,8 +148,9 @@ fn without_key<'a>(text: &'a str, key: &str) -> Cow<'a, str> {
     Cow::Owned(shown)
 }
 
-/// The bytes that belong to a secret, as far as lines tell. A block that is commented out is read as
-/// if it were not.
+/// Guesses line by line which bytes belong to a secret.
+///
+/// Blocks that are commented out are also scanned without their comment marks.
 fn guess(text: &str) -> Vec<bool> {
     let mut hidden = lines::find(text);
     let mut bare = String::with_capacity(text.len());
@@ -178,7 +178,7 @@ fn guess(text: &str) -> Vec<bool> {
     hidden
 }
 
-/// Takes the secrets of a file out of what is said about it.
+/// Masks the secrets of a file in problems about it.
 pub fn scrub<'p>(path: &str, text: &str, problems: impl IntoIterator<Item = &'p mut Problem>) {
     let mut problems = problems.into_iter().peekable();
     if problems.peek().is_some() {
@@ -197,7 +197,7 @@ fn bytes_at<'a>(hidden: &'a mut [bool], span: &Range<usize>) -> &'a mut [bool] {
     hidden.get_mut(span.clone()).unwrap_or_default()
 }
 
-/// The words of a text that are hidden as a whole, with and without the signs around them.
+/// The runs of hidden characters in a text, with and without the punctuation around them.
 fn runs(text: &str, hidden: &[bool]) -> Vec<String> {
     let mut runs = vec![String::new()];
     for (at, c) in text.char_indices() {

@@ -1,13 +1,15 @@
-//! Names of keys that tell whether the keys and values below them may be shown.
+//! Names of keys that decide whether the keys and values below them may be shown.
 
 use capstan_model::secret::is_secret_name;
 
-/// Tables of which every value may be a secret.
+/// Tables whose every value may be a secret.
 pub(crate) const DOORS: [&str; 6] =
     ["env", "envs", "environment", "headers", "http_headers", "env_http_headers"];
 
-/// Keys of a configuration of ours or of another program whose values are no secrets, in lower case
-/// and without separators. The value of any other key is hidden: it may be a secret at a misspelt key.
+/// Keys of our configuration or another program's whose values are no secrets.
+///
+/// They are in lower case and without separators. The value of any other key is hidden: it may be a
+/// secret at a misspelt key.
 const KNOWN: &str = "
     access action agent allow allowed allowedcommands allowedhosts allowedorigins
     allowedtools allowmcpservers alwaysallow alwaysconfirm alwaysdeny alwaysinclude
@@ -42,7 +44,7 @@ const KNOWN: &str = "
     validatearguments version write writes
 ";
 
-/// Tables, among [`KNOWN`], whose keys are names that the writer of the file chose.
+/// Tables, among [`KNOWN`], whose keys are names that the author of the file chose.
 const NAMED: &[&str] = &[
     "arguments",
     "contextservers",
@@ -70,10 +72,10 @@ const NAMED: &[&str] = &[
 const PLAIN_MAPS: &[&str] =
     &["permission", "rates", "roles", "subjects", "toolmetadata", "toolpermissions", "tools"];
 
-/// Most slips in a misspelt name: a letter too many, missing, wrong, or in the wrong order.
+/// The largest edit distance of a misspelt name: a letter too many, missing, wrong, or transposed.
 const MAX_SLIPS: usize = 1;
 
-/// Shortest name that may be a misspelt one.
+/// The shortest name that may count as misspelt.
 const MIN_SLIP: usize = 5;
 
 /// Names in tables about logins whose values are no secrets, in lower case and without separators.
@@ -156,7 +158,7 @@ const MEMBERS: &[&str] = &[
     "value",
 ];
 
-/// Names among [`MEMBERS`] whose values are secrets all the same, or may be.
+/// Names among [`MEMBERS`] whose values are secrets nevertheless, or may be.
 const SECRET_MEMBERS: &[&str] = &[
     "accesstoken",
     "apikey",
@@ -175,52 +177,52 @@ const SECRET_MEMBERS: &[&str] = &[
     "value",
 ];
 
-/// Whether the keys of a table of this name are secrets: a map from tokens to callers.
+/// True if the keys of a table of this name are secrets: a map from tokens to callers.
 pub(super) fn holds_tokens(name: &str) -> bool {
     let bare = bare(name);
     let ends = ["token", "tokens", "bearer", "keys"].iter().any(|end| bare.ends_with(end));
     ends && bare != "envkeys" && is_secret_name(name)
 }
 
-/// Whether a name is a word of some program's schema, and not a token.
+/// True if a name is a word of some program's schema, and not a token.
 pub(super) fn is_member(name: &str) -> bool {
     MEMBERS.contains(&bare(name).as_str())
 }
 
-/// Whether the value under such a name is known to be no secret.
+/// True if the value under such a name is known to be no secret.
 pub(super) fn is_plain_member(name: &str) -> bool {
     is_member(name) && !SECRET_MEMBERS.contains(&bare(name).as_str())
 }
 
-/// Whether a name is one of [`is_member`], or close to one, as `tokenz` is to `tokens`.
+/// True if [`is_member`] accepts the name or one close to it, as `tokenz` is to `tokens`.
 pub(super) fn is_nearly_member(name: &str) -> bool {
     let bare = bare(name);
     let is_close = |member: &&str| strsim::damerau_levenshtein(&bare, member) <= MAX_SLIPS;
     bare.len() >= MIN_SLIP && MEMBERS.iter().any(is_close) || is_member(name)
 }
 
-/// Whether a table of this name says how somebody logs in.
+/// True if a table of this name describes a login.
 pub(super) fn is_login(name: &str) -> bool {
     is_secret_name(name) || bare(name).contains("oauth")
 }
 
-/// Whether the value of a key of this name is known to be no secret, unless a login is around it.
+/// True if the value of a key of this name is known to be no secret, outside a login table.
 pub(crate) fn is_known(name: &str) -> bool {
     let bare = bare(name);
     KNOWN.split_ascii_whitespace().any(|known| known == bare) || is_plain_member(name)
 }
 
-/// Whether the keys of a table of this name are names that the writer of the file chose.
+/// True if the keys of a table of this name are names that the author of the file chose.
 pub(crate) fn has_chosen_names(table: &str) -> bool {
     NAMED.contains(&bare(table).as_str())
 }
 
-/// Whether a table of this name has only values that are no secrets.
+/// True if a table of this name has only values that are no secrets.
 pub(crate) fn is_plain_map(table: &str) -> bool {
     PLAIN_MAPS.contains(&bare(table).as_str())
 }
 
-/// A name in lower case, without what separates its words.
+/// The name in lower case, without separators.
 pub(super) fn bare(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
@@ -231,7 +233,7 @@ mod tests {
 
     use super::*;
 
-    /// A key of a native file that is not known to hold no secret would be hidden in every excerpt.
+    /// Every key of a native file must be known here, or excerpts would hide its value.
     #[test]
     fn every_key_of_a_native_file_is_known_or_holds_secrets() {
         fn check(schema: &Value) {

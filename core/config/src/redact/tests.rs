@@ -1,4 +1,4 @@
-//! Tables of texts, and what is shown of them.
+//! Tests with tables of texts and their redacted form.
 
 use super::*;
 
@@ -190,7 +190,7 @@ fn what_is_said_of_a_file_repeats_none_of_its_short_tokens() {
     assert_eq!(without_key("`servers.skim` is no skid", "ski"), "`servers.skim` is no skid");
 }
 
-/// Who writes a file cannot hide what it runs from the person who approves it.
+/// The author of a file cannot hide what it runs from the person who approves it.
 #[test]
 fn what_a_file_runs_is_shown_whatever_its_writer_does() {
     for text in [
@@ -301,7 +301,7 @@ fn a_secret_in_a_comment_behind_a_value_is_hidden() {
     }
 }
 
-/// A key of an unknown name may be a misspelt one of a secret.
+/// A key with an unknown name may be the misspelt name of a secret.
 #[test]
 fn what_stands_under_a_misspelt_key_is_hidden() {
     for (path, text, shown) in [

@@ -14,17 +14,18 @@ use super::names::{
 };
 use crate::source::tree::{Entry, Node, Table, Value};
 
-/// Switches beside a default that make the default a secret.
+/// Flags that make a `default` or `value` next to them a secret.
 const SECRET_SWITCHES: [&str; 3] = ["password", "sensitive", "secret"];
 
-/// Words that say how somebody logs in.
+/// Names of login methods, which are no secrets.
 const LOGIN_KINDS: [&str; 6] = ["oauth", "oauth2", "none", "bearer", "basic", "auto"];
 
-/// Tables of rules about calls, whose names or places speak of logins.
+/// Tables of rules about calls, whose names or positions look like those of logins.
 const RULES: [&str; 2] = ["acl", "authorization"];
 
-/// How the names end of what a server is started with or reached by. A person who approves a file sees
-/// it, whatever it looks like.
+/// Suffixes of the names of values that start or address a server.
+///
+/// A person who approves a file sees these values, whatever they look like.
 const ACTIVE: [&str; 11] = [
     "args",
     "arguments",
@@ -42,24 +43,24 @@ const ACTIVE: [&str; 11] = [
 /// The keys and values of a file.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Where any key or value stands.
+    /// The spans of all keys and values.
     pub(super) known: Vec<Range<usize>>,
-    /// Where a secret stands.
+    /// The spans of all secrets.
     pub(super) secret: Vec<Range<usize>>,
     /// Secrets that must not be repeated elsewhere.
     pub(super) words: Vec<String>,
     /// Keys that are secrets, however short.
     pub(super) keys: Vec<String>,
-    /// Keys of tables that no program knows. They may be words that other keys need.
+    /// Keys of unknown tables. Those that are also shown elsewhere are not hidden in messages.
     unknown_keys: Vec<String>,
     /// Keys that are shown.
     names: HashSet<String>,
 }
 
-/// What the tables around a value say about it.
+/// The classification of a value by the tables around it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Around {
-    /// Nothing.
+    /// Not classified.
     Plain,
     /// It is an environment variable or a header.
     Door,
@@ -67,7 +68,7 @@ enum Around {
     Login,
     /// It belongs to a map from tokens to callers.
     Tokens,
-    /// It is in a table that no program knows: a secret, and so is its key.
+    /// It is in a table of no known schema: a secret, and so is its key.
     Unknown,
     /// It is a secret.
     Secret,
@@ -79,7 +80,7 @@ struct Finder<'a> {
     found: Found,
 }
 
-/// The secrets of a file.
+/// Finds the secrets of a file.
 pub(super) fn find(table: &Table, text: &str, hide: Hide) -> Found {
     let mut finder = Finder { text, hide, found: Found::default() };
     finder.table("", table, Around::Plain);
@@ -115,9 +116,9 @@ impl Finder<'_> {
                 inner = Around::Unknown;
             }
             let name = match is_table {
-                // A name that was chosen tells nothing, except beside other tables of `mcp`.
+                // A chosen name means nothing, except next to other tables of `mcp`.
                 true if has_chosen_names(owner) && owner != "mcp" => "",
-                // The name of such a map tells of its values.
+                // The name of such a map classifies its values.
                 false if is_plain_map(owner) => owner,
                 true | false => name,
             };
@@ -196,12 +197,12 @@ impl Finder<'_> {
                     self.hide(&node.span, number);
                 }
             }
-            // They tell nothing.
+            // These reveal nothing.
             Value::Bool(_) | Value::Null => self.found.known.push(node.span.clone()),
         }
     }
 
-    /// Whether a value under this name is a secret.
+    /// True if a value under this name is a secret.
     fn is_secret(&self, name: &str, value: &str, around: Around) -> bool {
         if is_reference(value) {
             return false;
@@ -221,7 +222,7 @@ impl Finder<'_> {
         };
         let by_look = match self.hide {
             Hide::EveryValue => looks_secret(value),
-            // In another text, one word that looks so would hide all others.
+            // In ordinary text, one word that looks like a token would hide the rest of the value.
             Hide::Secrets => around != Around::Plain && looks_like_token(value),
         };
         by_place || by_look
@@ -230,7 +231,7 @@ impl Finder<'_> {
     /// Hides the password and the secret parameters of a URL that is shown.
     fn in_url(&mut self, span: &Range<usize>, url: &str) {
         let written = self.text.get(span.clone()).unwrap_or_default();
-        // One that is written with escapes is shown.
+        // A URL that is written with escapes is shown unmasked.
         if let Some(at) = written.find(url) {
             let start = span.start + at;
             let secrets = secrets_in_url(url).into_iter();
@@ -239,7 +240,9 @@ impl Finder<'_> {
         }
     }
 
-    /// Hides a key or a value, without its quotes. The word is hidden elsewhere too.
+    /// Hides a key or a value, without its quotes.
+    ///
+    /// If `word` is not empty, it is hidden elsewhere too.
     fn hide(&mut self, span: &Range<usize>, word: &str) {
         let written = self.text.get(span.clone()).unwrap_or_default();
         let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quote| {
@@ -257,7 +260,7 @@ impl Finder<'_> {
     }
 }
 
-/// Whether a value is a table, or a list with a table in it.
+/// True if a value is a table, or a list with a table in it.
 fn has_members(node: &Node) -> bool {
     match &node.value {
         Value::Table(_) => true,
@@ -268,7 +271,7 @@ fn has_members(node: &Node) -> bool {
     }
 }
 
-/// What the key of a value says about what is in it.
+/// Returns the classification of what is inside the value of a key.
 fn inside(name: &str, node: &Node, around: Around) -> Around {
     let has_members = has_members(node);
     match around {
@@ -280,9 +283,9 @@ fn inside(name: &str, node: &Node, around: Around) -> Around {
         // A server may have any name.
         Around::Plain if node.as_table().is_some_and(is_server) => Around::Plain,
         _ if has_members && holds_tokens(name) => Around::Tokens,
-        // The caller that a token stands for.
+        // The table of the caller that a token belongs to.
         Around::Tokens if has_members => Around::Login,
-        // Rules about calls, and no login.
+        // These are rules about calls, not logins.
         Around::Plain | Around::Login if has_members && RULES.contains(&bare(name).as_str()) => {
             Around::Plain
         }
@@ -291,26 +294,27 @@ fn inside(name: &str, node: &Node, around: Around) -> Around {
     }
 }
 
-/// Whether a server is started with the value of this name, or reached by it.
+/// True if a server is started with the value of this name, or reached by it.
 fn is_active(name: &str) -> bool {
     let bare = bare(name);
     ACTIVE.iter().any(|end| bare.ends_with(end))
 }
 
-/// Whether a table says how to reach a server.
+/// True if a table defines how to reach a server.
 fn is_server(table: &Table) -> bool {
     ["command", "cmd", "url", "uri", "httpUrl"].iter().any(|name| table.get(name).is_some())
 }
 
-/// Whether a text looks like a secret, wherever it stands: a token, a password in an address, the
-/// value of an option that takes a secret.
+/// True if a text looks like a secret, whatever its position.
+///
+/// That is a token, a password in an address, or the value of an option that takes a secret.
 fn looks_secret(text: &str) -> bool {
     let words: Vec<&str> = text.split_whitespace().collect();
     let masked = mask_arguments(words.iter().copied());
     words.iter().zip(masked).any(|(word, shown)| *word != shown && !is_reference(word))
 }
 
-/// Whether a text only names a variable that holds the secret, as in `Bearer ${TOKEN}`.
+/// True if a text only names a variable that holds the secret, as in `Bearer ${TOKEN}`.
 fn is_reference(text: &str) -> bool {
     let text = text.rsplit_once(['=', ' ']).map_or(text, |(_, value)| value);
     let inner = text

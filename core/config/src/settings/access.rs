@@ -1,4 +1,4 @@
-//! The keys of `[access]`: what each of many callers may do.
+//! The keys of `[access]`: permissions per caller.
 
 use capstan_policy::Glob;
 use capstan_policy::access::{AccessRule, AccessTable, AccessTo, Grant, Says, Strictness, Subject};
@@ -17,12 +17,12 @@ use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Entry, Node, Table, Value};
 use crate::source::{Place, Scope};
 
-/// What the access table of one file says.
+/// The `[access]` table of one file.
 #[derive(Debug, Default)]
 pub(crate) struct AccessPart {
-    /// The table, if the file may have one.
+    /// The table; always `None` for a project file, which may not have one.
     pub(crate) table: Option<(AccessTable, Place)>,
-    /// Why `capstan serve --http` must not start.
+    /// The reason why `capstan serve --http` must not start, if any.
     pub(crate) refused: Option<Problem>,
     pub(crate) shown: Vec<Shown>,
 }
@@ -110,7 +110,7 @@ enum OneOrMore {
     More(Vec<String>),
 }
 
-/// A list of names that narrows a grant, with at least one.
+/// The form of a list of names that narrows a grant; the list must not be empty.
 struct Narrowing;
 
 // === impl AccessPart ===
@@ -137,8 +137,9 @@ impl AccessPart {
     }
 }
 
-/// A project has no say in who may use the gateway. What it wants is not ignored either: whoever
-/// wrote it believes that it holds.
+/// Refuses the `[access]` of a project file, which must not decide who may use the gateway.
+///
+/// The table is not silently ignored either: its author relies on it.
 fn refuse(fields: &mut Fields<'_, '_>) -> Problem {
     let path = fields.path().to_owned();
     let message = format!("`{path}` stands in a project file, which has no say in who may do what");
@@ -149,7 +150,7 @@ fn refuse(fields: &mut Fields<'_, '_>) -> Problem {
     Problem { place, key: Some(path), ..Problem::error(message).help(help) }
 }
 
-/// The two ways to write rules exclude each other.
+/// Reports a table that has rules in both forms, which exclude each other.
 fn both_forms(fields: &mut Fields<'_, '_>) {
     if fields.has("rules") && (fields.has("roles") || fields.has("subjects")) {
         let message = format!("`{}` has both `rules` and roles or subjects", fields.path());
@@ -197,8 +198,9 @@ fn subjects(fields: &mut Fields<'_, '_>, known: &[(String, Vec<Grant>)]) -> Vec<
     subjects
 }
 
-/// The roles of a subject, each of which must be there: a name that is misspelt would give nothing
-/// and take nothing away.
+/// Reads the roles of a subject.
+///
+/// Each must be defined: a misspelt one would neither grant nor deny anything.
 fn held(fields: &mut Fields<'_, '_>, known: &[(String, Vec<Grant>)]) -> Vec<String> {
     let path = fields.key("roles");
     let mut roles = Vec::new();
@@ -253,7 +255,7 @@ fn grant<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<Gr
     Some(Grant { servers: servers?, access: access?, tools, resources, prompts, says })
 }
 
-/// One server or several.
+/// Reads `server`: one server or several.
 fn servers(fields: &mut Fields<'_, '_>) -> Option<Vec<Glob>> {
     let servers = match fields.peek("server").map(|entry| &entry.node.value) {
         Some(Value::List(_)) => fields.strings("server"),
@@ -307,7 +309,7 @@ fn rule<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<Acc
     Some(AccessRule { subjects, roles, tools, says: policy? })
 }
 
-/// A table whose keys are the file's own.
+/// Returns a table with keys that the file chooses.
 fn map<'t>(fields: &mut Fields<'t, '_>, key: &'static str) -> Option<&'t Table> {
     let entry = fields.entry(key)?;
     let table = entry.node.as_table();
@@ -319,7 +321,7 @@ fn map<'t>(fields: &mut Fields<'t, '_>, key: &'static str) -> Option<&'t Table> 
     table
 }
 
-/// What `config show` says of it.
+/// The values of the table for `config show`.
 fn shown(fields: &mut Fields<'_, '_>) -> Vec<Shown> {
     let mut shown = Vec::new();
     for key in ["default", "strict", "roles", "subjects", "rules"] {
@@ -332,7 +334,8 @@ fn shown(fields: &mut Fields<'_, '_>) -> Vec<Shown> {
         match (key, entry.node.as_table()) {
             ("roles" | "subjects", Some(table)) => {
                 for (name, entry) in &table.entries {
-                    // The name of a role says nothing about what is in it, whatever it looks like.
+                    // A role may have any name, so the name does not decide whether its value is
+                    // masked.
                     add(join(&join("access", key), name), key, entry);
                 }
             }

@@ -34,14 +34,14 @@ keys! {
     }
 }
 
-/// The fate of calls while the audit log cannot be written.
+/// The handling of calls while the audit log cannot be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditOnFull {
-    /// They are made. A count and a log line report the missing entries.
+    /// Calls are made. A counter and a log line report the missing entries.
     #[default]
     Degrade,
-    /// They are refused.
+    /// Calls are refused.
     Refuse,
 }
 
@@ -52,18 +52,20 @@ pub enum AuditArguments {
     /// Nothing.
     #[default]
     Off,
-    /// The arguments without what looks like a secret.
+    /// The arguments, with everything that looks like a secret removed.
     Redacted,
 }
 
-/// A file holds at least one entry, however long it is.
+/// The smallest `max_size`, so that a file can hold at least one entry of any length.
 const LEAST_SIZE: u64 = 64 << 10;
 
 // === impl InFile ===
 
 impl InFile {
-    /// Reads the table of one file. A project's table is checked but not used: a cloned folder has
-    /// no say in what is written down about its user.
+    /// Reads the table of one file.
+    ///
+    /// A project's table is checked but not used: a cloned folder must not decide what is logged
+    /// about its user.
     pub(crate) fn checked(mut fields: Fields<'_, '_>) -> Self {
         let table = Self::read(&mut fields);
         table.check_sizes(&mut fields);

@@ -1,4 +1,4 @@
-//! The keys of `[tools.authorization]`: ordered rules over tools, of which the first match decides.
+//! The keys of `[tools.authorization]`: ordered rules for tools; the first match decides.
 
 use capstan_model::Verdict;
 
@@ -10,10 +10,10 @@ use crate::settings::rule::{List, OrderedRule, Reach, Subject};
 use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Node, Value};
 
-/// What the `[tools.authorization]` of one file says.
+/// The `[tools.authorization]` table of one file.
 #[derive(Debug, Default)]
 pub(crate) struct AuthorizationPart {
-    /// Empty as long as it is not switched on.
+    /// The rules; empty unless the table is enabled.
     pub(crate) rules: Vec<OrderedRule>,
 }
 
@@ -54,8 +54,7 @@ mod rule {
 // === impl AuthorizationPart ===
 
 impl AuthorizationPart {
-    /// Reads the table. What is switched off is checked all the same, so that switching it on
-    /// brings no surprise.
+    /// Reads the table. A disabled table is checked too, so that enabling it reveals no new errors.
     pub(crate) fn read(mut fields: Fields<'_, '_>) -> Self {
         let AuthorizationKeys { enabled } = AuthorizationKeys::read(&mut fields);
         let mut rules = Vec::new();
@@ -86,7 +85,7 @@ impl AuthorizationPart {
     }
 }
 
-/// One rule for each of its patterns.
+/// Reads one entry into a rule for each of its patterns.
 fn rule<'t>(
     report: &mut Report<'t>,
     path: &str,
@@ -121,7 +120,7 @@ fn rule<'t>(
         let node = Node { value: Value::Text(tool.value.clone()), span: tool.span.clone() };
         let plain = list.plain(fields.report(), &node, tool.value);
         rules.extend(plain.map(|mut rule| {
-            // Whoever is refused is told why.
+            // A caller that is refused gets the comment as the reason.
             rule.reason.clone_from(&comment);
             rule.comment.clone_from(&comment);
             OrderedRule { verdict: action.unwrap_or(Verdict::Deny), number, rule }

@@ -1,4 +1,4 @@
-//! Whether a connection that was made for one entry serves another.
+//! Decides whether an existing connection can be kept after an entry changed.
 
 use crate::settings::overrides::ToolOverrides;
 use crate::settings::rule::Rules;
@@ -7,8 +7,9 @@ use crate::settings::server::{EffectLists, Server, ServerEntry, ToolList};
 // === impl ServerEntry ===
 
 impl ServerEntry {
-    /// Whether both are reached in the same way, so that what is connected can stay so. Rules and
-    /// descriptions may differ: they are looked at in every call anew.
+    /// True if both entries are reached in the same way, so that a connection can be kept.
+    ///
+    /// Rules and descriptions may differ: every call reads them anew.
     pub fn connects_like(&self, other: &Self) -> bool {
         let Self { name, display: _, origin: _, approved, enabled, secrets, status } = self;
         let same = match (status, &other.status) {
@@ -25,7 +26,7 @@ impl ServerEntry {
 // === impl Server ===
 
 impl Server {
-    /// Nothing but what a connection depends on.
+    /// A copy with only the fields that a connection depends on.
     fn bare(&self) -> Self {
         Self {
             target: String::new(),

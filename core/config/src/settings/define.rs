@@ -1,9 +1,9 @@
 //! One definition per key: the macro [`keys!`].
 //!
 //! A definition lists the keys of a table. Each key has a description, a type, a
-//! [`Form`](super::form::Form) (how the type is written in a file) and, if it has one, a default. The
-//! macro makes from it the settings type, the code that reads the keys, and their schema, from which
-//! the reference page is made.
+//! [`Form`](super::form::Form) (how the type is written in a file) and, optionally, a default. The
+//! macro generates the settings type, the code that reads the keys, and their schema, from which
+//! the reference page is generated.
 //!
 //! ```text
 //! keys! {
@@ -26,8 +26,9 @@
 //! }
 //! ```
 //!
-//! A string behind the name is the word for such a table in the reference page. `merged` tables occur in several files; a `table` occurs once and has no merge policies. A block
-//! in braces behind the name lists fields of the settings type that are not keys.
+//! A string after the name is the word for such a table in the reference page. `merged` tables
+//! occur in several files; a `table` occurs once and has no merge policies. A block in braces after
+//! the name lists fields of the settings type that are not keys.
 
 macro_rules! keys {
     // The schema of the keys.
@@ -135,8 +136,9 @@ macro_rules! keys {
         keys! { @schema $about $title $Name $all }
 
         impl $Name {
-            /// Reads the keys of a table; `None` if one of the other fields has no value. The keys
-            /// are checked in any case.
+            /// Reads the keys of a table; `None` if one of the other fields has no value.
+            ///
+            /// The keys are checked in any case.
             pub(crate) fn read(
                 fields: &mut $crate::fields::Fields<'_, '_>,
                 $($own: Option<$Own>,)*

@@ -18,10 +18,10 @@ pub(crate) trait Form {
     /// The type that describes it in the schema.
     type Schema: JsonSchema;
 
-    /// Reads the value of a key and reports what is wrong with it.
+    /// Reads the value of a key and reports problems with it.
     fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self::Value>;
 
-    /// The value as a file has it; null for a table.
+    /// Returns the value in the syntax of a file; null for a table.
     fn write(value: &Self::Value) -> Json;
 }
 
@@ -31,7 +31,7 @@ pub(crate) trait Table {
     type Keys: JsonSchema;
 }
 
-/// A type with a few values, each of which has a word.
+/// An enumeration whose values are written as words.
 pub(crate) trait OneOf: Copy + PartialEq + 'static {
     /// The words and their values.
     const WORDS: Words<Self>;
@@ -43,25 +43,25 @@ pub(crate) trait OneOf: Copy + PartialEq + 'static {
     }
 }
 
-/// A value with its place.
+/// A value with its origin.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting<T> {
     pub(crate) value: T,
-    /// The value as it may be shown.
+    /// The value with secrets masked.
     pub(crate) shown: String,
     pub(crate) origin: Origin,
 }
 
-/// A number of bytes with its unit.
+/// The form of a number of bytes with a unit.
 pub(crate) struct Size;
 
-/// A time with its unit.
+/// The form of a duration with a unit, which must not be zero.
 pub(crate) struct Time;
 
-/// A time limit, with a warning if the unit looks mistaken.
+/// The form of a time limit, with a warning if it is unusually short or long.
 pub(crate) struct Limit;
 
-/// A time that may be zero.
+/// The form of a duration that may be zero.
 pub(crate) struct Wait;
 
 /// The schema of a [`Size`].
@@ -70,7 +70,7 @@ pub(crate) struct SizeSchema;
 /// The schema of a duration.
 pub(crate) struct DurationSchema;
 
-/// The schema of one of a few words.
+/// The schema of an enumeration.
 pub(crate) struct WordSchema<T>(PhantomData<T>);
 
 // === impl Setting ===

@@ -44,7 +44,7 @@ keys! {
     }
 }
 
-/// The `[gateway]` of one file.
+/// The `[gateway]` table of one file.
 #[derive(Debug, Default)]
 pub(crate) struct GatewayPart {
     pub(crate) keys: InFile,
@@ -54,8 +54,10 @@ pub(crate) struct GatewayPart {
 // === impl GatewayPart ===
 
 impl GatewayPart {
-    /// Reads the table of one file. A project's table is checked but not used: a cloned folder has
-    /// no say in who reaches the gateway.
+    /// Reads the table of one file.
+    ///
+    /// A project's table is checked but not used: a cloned folder must not decide who reaches the
+    /// gateway.
     pub(crate) fn read(mut fields: Fields<'_, '_>) -> Self {
         refuse::check(&mut fields, In::Gateway);
         let mut part = Self { keys: InFile::read(&mut fields), ..Self::default() };

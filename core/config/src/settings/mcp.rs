@@ -38,14 +38,14 @@ keys! {
     }
 }
 
-/// An `allowed_commands` with its place.
+/// An `allowed_commands` list with its origin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommandList {
     /// The commands.
     pub commands: Vec<String>,
-    /// Where it was written.
+    /// Its position.
     pub origin: Origin,
-    /// Which servers it binds.
+    /// The servers that it restricts.
     pub reach: Reach,
 }
 

@@ -1,4 +1,4 @@
-//! The merged configuration. Each module defines the keys of one table with [`define::keys`].
+//! The merged configuration. Each module defines the keys of one table with `define::keys`.
 
 pub(crate) mod define;
 pub(crate) mod form;
@@ -34,7 +34,7 @@ pub use self::rate::Rate;
 pub use self::screen::Screen;
 pub use self::tools::Tools;
 
-/// Everything the files say, put together.
+/// The merged configuration of all files.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// The servers: those of the first scope first, in the order of their files.
@@ -60,34 +60,34 @@ pub struct Config {
 pub struct Permissions {
     /// The three lists.
     pub rules: Rules,
-    /// What is said of calls that no rule speaks of, by precedence.
+    /// The defaults for calls that no rule matches, by precedence.
     pub defaults: Vec<DefaultSetting>,
 }
 
-/// A `permissions.default` with its place.
+/// A `permissions.default` with its origin.
 #[derive(Clone, Debug)]
 pub struct DefaultSetting {
-    /// What it says.
+    /// The default.
     pub rule: DefaultRule,
-    /// Where it was written.
+    /// Its position.
     pub origin: Origin,
-    /// Which servers it speaks of.
+    /// The servers that it applies to.
     pub reach: Reach,
 }
 
-/// An `[access]` with its place.
+/// An `[access]` table with its position.
 #[derive(Clone, Debug)]
 pub struct AccessSetting {
-    /// What it says.
+    /// The table.
     pub table: AccessTable,
-    /// Where it was written.
+    /// Its position.
     pub place: Place,
 }
 
 // === impl Config ===
 
 impl Config {
-    /// The commands that a server of this file may be started with; `None` means any.
+    /// Returns the commands that a server of this file may be started with; `None` means any.
     pub fn allowed_commands(&self, file: &str) -> Option<Vec<String>> {
         let mut lists = self.mcp.allowed_commands.iter().filter(|list| list.reach.covers(file));
         let mut allowed = lists.next()?.commands.clone();
@@ -101,8 +101,9 @@ impl Config {
 // === impl Permissions ===
 
 impl Permissions {
-    /// What is said of a call to a server of this file that no rule speaks of; `None` leaves it
-    /// to the front.
+    /// Returns the default for a call that no rule matches, to a server of this file.
+    ///
+    /// `None` leaves the decision to the front.
     pub fn default_for(&self, file: &str) -> Option<DefaultRule> {
         self.defaults.iter().find(|setting| setting.reach.covers(file)).map(|setting| setting.rule)
     }

@@ -1,4 +1,4 @@
-//! What a configuration says of an OpenAPI document.
+//! The settings of an OpenAPI document.
 
 use std::fmt;
 
@@ -12,24 +12,24 @@ use capstan_safety::mask::mask_url;
 pub struct OpenApi {
     /// The document: a file or an address.
     pub document: String,
-    /// Where requests go; `None` for where the document says.
+    /// The address that requests are sent to; `None` for the one in the document.
     pub base_url: Option<String>,
     /// Only operations with one of these tags; `None` means all.
     pub tags: Option<Vec<String>>,
-    /// Only operations that one of these patterns means; `None` means all.
+    /// Only operations that match one of these patterns; `None` means all.
     pub only: Option<Vec<String>>,
-    /// Never operations that one of these patterns means.
+    /// Never operations that match one of these patterns.
     pub except: Vec<String>,
     /// Headers sent with every request.
     pub headers: IndexMap<String, Secret<String>>,
-    /// What requests make themselves known by, by the names of the document's security schemes.
+    /// The credentials of requests, by the names of the document's security schemes.
     pub auth: IndexMap<String, Credentials>,
 }
 
 // === impl OpenApi ===
 
 impl OpenApi {
-    /// Takes over what another entry for the server keeps from being used.
+    /// Adds the restrictions of another entry for the same server.
     pub(crate) fn keep_restrictions_of(&mut self, other: &Self) {
         for (own, theirs) in [(&mut self.tags, &other.tags), (&mut self.only, &other.only)] {
             if let Some(only) = theirs {
@@ -40,7 +40,7 @@ impl OpenApi {
     }
 }
 
-// An address may carry a secret, so it is not shown as it is.
+// An address may contain a secret, so it is masked.
 impl fmt::Debug for OpenApi {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("OpenApi")

@@ -1,4 +1,4 @@
-//! The keys of `[servers.NAME.tools.TOOL]`: other names and texts for single tools, and fixed arguments.
+//! The keys of `[servers.NAME.tools.TOOL]`: names, texts and fixed arguments of single tools.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -42,19 +42,19 @@ pub(crate) enum ServerTools {
     Presets(Vec<<PresetKeys as Table>::Keys>),
 }
 
-/// The name of a tool.
+/// The form of a tool's name.
 struct ToolName;
 
-/// A table of arguments.
+/// The form of a table of arguments.
 struct Arguments;
 
-/// The key `tools` of a server, where it is a table.
+/// The form of a server's key `tools` if it is a table.
 pub(super) struct Overrides;
 
-/// The overrides of a server, by what it calls its tools.
+/// The overrides of a server, by the tools' own names.
 pub type ToolOverrides = IndexMap<String, ToolOverride>;
 
-/// Takes over what other overrides for the same server keep from callers.
+/// Adds the restrictions of other overrides for the same server.
 pub(crate) fn keep_restrictions_of(own: &mut ToolOverrides, others: &ToolOverrides) {
     for (tool, other) in others {
         let settles = other.hidden || !other.pin.is_empty() || !other.hide_parameters.is_empty();
@@ -62,10 +62,10 @@ pub(crate) fn keep_restrictions_of(own: &mut ToolOverrides, others: &ToolOverrid
             continue;
         }
         let own = own.entry(tool.clone()).or_default();
-        // A rule that denies may mean the tool by that name.
+        // A deny rule may refer to the tool by that name.
         own.name = other.name.clone().or_else(|| own.name.take());
         own.hidden |= other.hidden;
-        // What the others hide, nobody but they supply.
+        // Only the other overrides may supply the parameters that they hide.
         for name in &other.hide_parameters {
             own.pin.shift_remove(name);
             own.default.shift_remove(name);
@@ -81,7 +81,7 @@ pub(crate) fn keep_restrictions_of(own: &mut ToolOverrides, others: &ToolOverrid
     }
 }
 
-/// Reads `tools` where it is a table; a list describes the tools of a command-line program.
+/// Reads `tools` if it is a table; a list describes the tools of a command-line program.
 fn read(fields: &mut Fields<'_, '_>) -> ToolOverrides {
     let mut overrides = ToolOverrides::new();
     let Some(entry) = fields.entry("tools") else { return overrides };

@@ -1,4 +1,4 @@
-//! The keys of a `[[tools.rates]]`: how many calls there may be in some time.
+//! The keys of `[[tools.rates]]`: limits on the number of calls in a time window.
 
 use std::time::Duration;
 
@@ -31,26 +31,26 @@ keys! {
     }
 }
 
-/// A rate that is complete.
+/// A rate limit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rate {
     /// The number of calls.
     pub limit: u32,
-    /// The time in which they count.
+    /// The time window.
     pub every: Duration,
-    /// Which calls count together.
+    /// The calls that are counted together.
     pub by: RateBy,
-    /// The tools that are meant; empty for everything that can be called.
+    /// The tools that it applies to; empty for everything that can be called.
     pub tools: Vec<Pattern>,
     /// The text for callers that are refused.
     pub reason: Option<String>,
-    /// Where it was written.
+    /// Its position.
     pub origin: Origin,
-    /// The rate as `config show` has it.
+    /// The rate as `config show` prints it.
     pub(crate) shown: String,
 }
 
-/// A list of patterns of tools, with at least one.
+/// The form of a list of tool patterns; the list must not be empty.
 struct Patterns;
 
 const KEY: &str = "rates";

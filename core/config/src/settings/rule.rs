@@ -1,4 +1,4 @@
-//! Permission rules: read with their place, and with how far they reach.
+//! Permission rules, with their position and reach.
 
 use capstan_model::{ServerName, Verdict};
 use capstan_policy::{Pattern, RuleEffect};
@@ -34,7 +34,7 @@ keys! {
     }
 }
 
-/// Three lists of rules. Those of a managed file come first, then by precedence.
+/// Three lists of rules, ordered by the precedence of their files; a managed file comes first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
     /// Rules that allow.
@@ -48,47 +48,47 @@ pub struct Rules {
 /// One rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// What it speaks of.
+    /// The calls that it matches.
     pub pattern: Pattern,
-    /// A note for whoever reads the file.
+    /// A note for readers of the file.
     pub comment: Option<String>,
-    /// What to tell the caller.
+    /// The text for the caller.
     pub reason: Option<String>,
-    /// From when on it no longer counts.
+    /// The time at which it expires.
     pub expires_at: Option<Timestamp>,
-    /// What a tool must do for it to count.
+    /// The effect that a tool must have for the rule to match.
     pub effect: Option<RuleEffect>,
-    /// Where it was written.
+    /// Its file and line.
     pub origin: Origin,
-    /// The same, to the character.
+    /// The exact position in the file.
     pub place: Place,
-    /// Which servers it can speak of.
+    /// The servers that it applies to.
     pub reach: Reach,
-    /// The rule as `config show` has it.
+    /// The rule as `config show` prints it.
     pub(crate) shown: String,
 }
 
-/// A rule in a list whose order decides.
+/// A rule in an ordered list, where the first match decides.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderedRule {
-    /// What it says.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Which rule of its file it belongs to, from zero.
+    /// The index of its entry in the file, from zero.
     pub number: usize,
-    /// Of what it speaks.
+    /// The rule.
     pub rule: Rule,
 }
 
-/// Which servers a rule or a default can speak of.
+/// The servers that a rule or a default applies to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
-    /// All of them.
+    /// All servers.
     #[default]
     All,
-    /// Only those that come from this file: a project loosens nothing that it did not bring, nor
-    /// does a file of another program.
+    /// Only servers that come from this file: a project file, or a file of another program, cannot
+    /// loosen anything for servers of other files.
     ServersOf(String),
-    /// Only this one: what its file says of it, no tool of another server can get by its name.
+    /// Only this server; its rules never apply to a tool of another server, whatever its name.
     Server {
         /// The file that it comes from.
         file: String,
@@ -97,10 +97,10 @@ pub enum Reach {
     },
 }
 
-/// The key `permissions` of a server.
+/// The form of a server's key `permissions`.
 pub(super) struct ServerRules;
 
-/// A point in time.
+/// The form of a point in time.
 struct Moment;
 
 /// A list being read.
@@ -111,7 +111,7 @@ pub(crate) struct List {
     pub(crate) subject: Subject,
 }
 
-/// Which kinds of patterns make sense in a list.
+/// The kinds of patterns that a list accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// Tools of all servers, and their questions.
@@ -123,7 +123,7 @@ pub(crate) enum Subject {
 // === impl Rules ===
 
 impl Rules {
-    /// The list of a verdict.
+    /// Returns the list of a verdict.
     pub fn list(&self, verdict: Verdict) -> &[Rule] {
         match verdict {
             Verdict::Allow => &self.allow,
@@ -147,7 +147,7 @@ impl Rules {
         }
     }
 
-    /// Adds what a dialect lets run without asking.
+    /// Adds a rule for tools that a dialect lets run without asking.
     pub(crate) fn auto_allow(&mut self, allowed: &AutoAllow, report: &mut Report<'_>) {
         let reach = Reach::Server { file: report.file.path.clone(), name: allowed.server.clone() };
         let rules = List { key: allowed.path.clone(), reach, subject: Subject::Tools };
@@ -186,7 +186,7 @@ impl Form for ServerRules {
 // === impl Reach ===
 
 impl Reach {
-    /// Whether a server of that file is meant.
+    /// True if servers of that file are in reach.
     pub fn covers(&self, file: &str) -> bool {
         match self {
             Self::All => true,
@@ -194,7 +194,7 @@ impl Reach {
         }
     }
 
-    /// How far a list of commands reaches when it stands in a file of this scope.
+    /// Returns the reach of a list of commands in a file of this scope.
     pub(crate) fn of_commands(scope: Scope, file: &str) -> Self {
         match scope {
             Scope::Managed | Scope::Flag | Scope::User => Self::All,
@@ -233,7 +233,7 @@ impl List {
                 let mut fields = Fields::new(table, self.key.clone(), &node.span, report);
                 let Conditions { comment, reason, expires_at, effect } =
                     Conditions::read(&mut fields);
-                // A rule that was to speak of less must not speak of more.
+                // A rule whose condition cannot be read must not match more than it was meant to.
                 let unread = effect.is_none() && fields.has("effect");
                 let pattern = fields.text("pattern");
                 fields.finish();
@@ -258,7 +258,7 @@ impl List {
         }
     }
 
-    /// A rule that is a pattern and nothing else.
+    /// Reads a rule that is only a pattern.
     pub(crate) fn plain(&self, report: &mut Report<'_>, node: &Node, text: &Text) -> Option<Rule> {
         let problem = match (Pattern::parse(&text.value), self.subject) {
             (Ok(_), Subject::Tools) if text.value.trim_start().starts_with("Elicit(") => {

@@ -1,4 +1,4 @@
-//! The programs whose files can be read, by name.
+//! The dialects: programs whose files can be read.
 
 use std::str::FromStr;
 
@@ -103,8 +103,9 @@ impl Dialect {
         }
     }
 
-    /// Splits `DIALECT:FILE` as the command line has it. What does not begin with the word of a
-    /// dialect is a file.
+    /// Splits a command-line argument `DIALECT:FILE`.
+    ///
+    /// An argument that does not begin with the word of a dialect is a file.
     pub fn of_argument(text: &str) -> (Option<Self>, &str) {
         match text.split_once(':') {
             Some((word, file)) if !file.is_empty() => match word.parse() {

@@ -1,4 +1,4 @@
-//! Files of configuration, and places in them.
+//! Configuration files, and positions in them.
 
 pub mod dialect;
 pub mod expand;
@@ -18,14 +18,14 @@ use crate::settings::rule::Reach;
 pub use dialect::Dialect;
 pub use plugin::{Plugin, PluginPart, SettingKind, UserSetting};
 
-/// What the path of a source begins with that is no file: a server that was added to a gateway.
+/// Prefix of the path of a source that is not a file: a server that was added to a gateway.
 pub const DYNAMIC: &str = "(dynamic)";
 
-/// Where a file comes from. The order is precedence: of two that disagree, the first wins.
+/// The source of a file. The order is precedence: on a conflict, the first wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Set by whoever runs the machine.
+    /// Set by the administrator of the machine.
     Managed,
     /// Named on the command line or in `CAPSTAN_CONFIG`.
     Flag,
@@ -40,20 +40,20 @@ pub enum Scope {
 pub struct SourceFile {
     /// Its path, as messages show it.
     pub path: String,
-    /// Where it comes from.
+    /// Its scope.
     pub scope: Scope,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// Whether the user has approved this content. The servers of a file that is not approved
-    /// load, and wait for the approval.
+    /// True if the user has approved this content. The servers of a file that is not approved load,
+    /// but cannot be used until it is.
     pub approved: bool,
-    /// Whose words it is written in; `None` to find out.
+    /// The dialect that it is written in; `None` to detect it.
     pub dialect: Option<Dialect>,
     /// The plugin or bundle that it belongs to.
     pub plugin: Option<Plugin>,
 }
 
-/// What the text of a file may refer to.
+/// The environment that the text of a file may refer to.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// Looks up an environment variable.
@@ -62,7 +62,7 @@ pub struct Surroundings<'a> {
     pub project_dir: &'a str,
 }
 
-/// A place in a file. Lines and columns count from one, columns in characters.
+/// A position in a file. Lines and columns count from one, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     /// The file's path.
@@ -73,16 +73,16 @@ pub struct Place {
     pub column: usize,
     /// The first byte.
     pub start: usize,
-    /// How many bytes.
+    /// The length in bytes.
     pub len: usize,
 }
 
-/// Where a server or a rule was written.
+/// The file and line of a server or a rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Origin {
     /// The file's path.
     pub file: String,
-    /// Where that file comes from.
+    /// The scope of that file.
     pub scope: Scope,
     /// The line.
     pub line: usize,
@@ -105,19 +105,21 @@ impl Scope {
 // === impl SourceFile ===
 
 impl SourceFile {
-    /// A file that needs no approval, in whatever dialect it turns out to be.
+    /// Creates an approved file whose dialect is to be detected.
     pub fn new(path: impl Into<String>, scope: Scope, text: impl Into<String>) -> Self {
         let (path, text) = (path.into(), text.into());
         Self { path, scope, text, approved: true, dialect: None, plugin: None }
     }
 
-    /// The place of some bytes of this file.
+    /// Returns the position of a span in this file.
     pub fn place(&self, span: &Range<usize>) -> Place {
         Place::of(&self.path, &self.text, span)
     }
 
-    /// How far something that loosens reaches when this file says it: a project speaks of what it
-    /// brought, and so does a file that was written for another program.
+    /// The reach of rules in this file that loosen something.
+    ///
+    /// Those of a project file, or of a file that was written for another program, apply only to
+    /// the servers of that file.
     pub(crate) fn reach(&self) -> Reach {
         match (self.scope, self.dialect) {
             (Scope::Managed | Scope::Flag | Scope::User, Some(Dialect::Native) | None) => {
@@ -129,7 +131,7 @@ impl SourceFile {
         }
     }
 
-    /// Where some bytes of this file stand.
+    /// Returns the origin of a span in this file.
     pub fn origin(&self, span: &Range<usize>) -> Origin {
         Origin { file: self.path.clone(), scope: self.scope, line: self.place(span).line }
     }
@@ -138,7 +140,7 @@ impl SourceFile {
 // === impl Place ===
 
 impl Place {
-    /// The place of some bytes of a text.
+    /// Returns the position of a span in a text.
     pub(crate) fn of(path: &str, text: &str, span: &Range<usize>) -> Self {
         let start = text.floor_char_boundary(span.start);
         let end = text.floor_char_boundary(span.end).max(start);
@@ -157,7 +159,7 @@ impl Place {
 // === impl Origin ===
 
 impl Origin {
-    /// Whether it stands in no file: it was added to a gateway that runs.
+    /// True if it is in no file because it was added to a running gateway.
     pub fn is_dynamic(&self) -> bool {
         self.file.starts_with(DYNAMIC)
     }

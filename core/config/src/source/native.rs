@@ -1,13 +1,12 @@
-//! Our own dialect: TOML with the keys of the reference page.
+//! The native dialect: TOML with the keys of the reference page.
 //!
-//! The words of other programs are not read here, but known well enough to say what they are
-//! called in this file.
+//! Keys of other programs are not read here, but help messages name the native key for them.
 
 use super::expand::join;
 use super::problem::{Problem, Report};
 use super::tree::{Entry, Node, Table, Value};
 
-/// A word of another program, where it would stand, and what to write instead.
+/// A key of another program, the table it would be in, and what to write instead.
 struct Foreign {
     word: &'static str,
     level: Level,
@@ -68,15 +67,16 @@ const FOREIGN: &[Foreign] = &[
     server("name", "the server's name is the NAME in `[servers.NAME]`"),
 ];
 
-/// What the servers may be called in a file that several programs could have written. Such a file
-/// is read by our own rules.
+/// Names of the table of servers in a file that several programs could have written.
+///
+/// Such a file is read by native rules.
 const SHARED: [&str; 2] = ["mcpServers", "mcp_servers"];
 
-/// The tables that such a file may have besides.
+/// The other tables that such a file may have.
 const TABLES: [&str; 9] =
     ["permissions", "tools", "mcp", "audit", "screen", "access", "gateway", "search", "model"];
 
-/// The tree of a native file: the file as it is, with its servers under `servers`.
+/// Returns the tree of a native file: unchanged, except that its servers are under `servers`.
 pub(super) fn read(raw: &Table, report: &mut Report<'_>) -> Table {
     let shared = SHARED.into_iter().find(|name| raw.get(name).is_some());
     let Some(shared) = shared.filter(|_| raw.get("servers").is_none()) else {
@@ -98,7 +98,7 @@ pub(super) fn read(raw: &Table, report: &mut Report<'_>) -> Table {
     tree
 }
 
-/// The servers, each with the path that it has in the file.
+/// The servers, each with its path in the file.
 fn servers(name: &str, entry: &Entry) -> Entry {
     let mut entry = Entry { path: Some(name.to_owned()), ..entry.clone() };
     if let Value::Table(servers) = &mut entry.node.value {
@@ -109,7 +109,7 @@ fn servers(name: &str, entry: &Entry) -> Entry {
     entry
 }
 
-/// What a key of another program is called here.
+/// The help for a key of another program.
 pub(crate) fn help_for_key(path: &str, key: &str) -> Option<String> {
     let level = match path.split_once('.') {
         None if path.is_empty() => Level::Top,
@@ -121,7 +121,7 @@ pub(crate) fn help_for_key(path: &str, key: &str) -> Option<String> {
     known.map(|foreign| foreign.help.to_owned())
 }
 
-/// What a value of another program is called here.
+/// The help for a value of another program.
 pub(crate) fn help_for_value(key: &str, node: &Node) -> Option<String> {
     let help = match (key, node.as_text(), node.as_bool()) {
         ("trust", _, Some(true)) => {

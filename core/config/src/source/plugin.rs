@@ -8,45 +8,45 @@ pub struct Plugin {
     /// Its name; the servers of a plugin are called `plugin:server`, that of a bundle as the
     /// bundle.
     pub name: String,
-    /// Its folder, which `${CLAUDE_PLUGIN_ROOT}` or `${__dirname}` stands for.
+    /// Its folder, the value of `${CLAUDE_PLUGIN_ROOT}` or `${__dirname}`.
     pub root: String,
-    /// What the file is to it.
+    /// The role of the file in it.
     pub part: PluginPart,
-    /// What its manifest wants to know from the user.
+    /// The settings that its manifest requests from the user.
     pub settings: Vec<UserSetting>,
 }
 
-/// What a file is to its package.
+/// The role of a file in its package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginPart {
     /// The manifest of a plugin, which may name servers itself.
     Manifest,
-    /// A file with servers beside it.
+    /// A file with servers next to the manifest.
     Servers,
     /// The manifest of a bundle, which is one server.
     Bundle,
 }
 
-/// Something that a manifest wants to know from the user.
+/// A setting that a manifest requests from the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSetting {
-    /// What the manifest calls it.
+    /// Its key in the manifest.
     pub key: String,
     /// The type of its values.
     pub kind: SettingKind,
-    /// Whether the servers need it.
+    /// True if the servers need it.
     pub required: bool,
-    /// Whether it may have several values.
+    /// True if it may have several values.
     pub multiple: bool,
-    /// Whether its values must not be shown.
+    /// True if its values must not be shown.
     pub sensitive: bool,
-    /// What it is unless the user says otherwise.
+    /// Its default values.
     pub default: Option<Vec<String>>,
-    /// The least and the most that a number may be, as they were written.
+    /// The minimum and the maximum of a number, as they were written.
     pub range: [Option<String>; 2],
 }
 
-/// What the values of a setting are.
+/// The type of a setting's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingKind {
     /// Any text.
@@ -60,21 +60,22 @@ pub enum SettingKind {
 // === impl Plugin ===
 
 impl Plugin {
-    /// The same package, for a file with servers.
+    /// Returns the package with the role of a file with servers.
     #[must_use]
     pub fn servers(&self) -> Self {
         Self { part: PluginPart::Servers, ..self.clone() }
     }
 
-    /// The environment variable that gives one of its settings. Two underscores part the name
-    /// from the key, so that no package can pass for another by where it puts its words.
+    /// Returns the name of the environment variable for one of its settings.
+    ///
+    /// Two underscores separate the name from the key, so that no package can imitate the variable
+    /// of another by splitting its words differently.
     pub fn variable(&self, key: &str) -> String {
         format!("CAPSTAN_{}__{}", shout(&self.name), shout(key))
     }
 }
 
-/// A name as it stands in the name of a variable: in capitals, and one underscore for whatever
-/// else there is.
+/// Converts a name to capitals, with one underscore for each run of other characters.
 fn shout(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.map(str::to_ascii_uppercase).collect::<Vec<String>>().join("_")

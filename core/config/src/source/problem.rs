@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, and what to do about it.
+//! Problems of a configuration, with their remedies.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,34 +9,34 @@ use serde::{Deserialize, Serialize};
 use crate::source::syntax::Syntax;
 use crate::source::{Place, SourceFile};
 
-/// Something wrong, with its place and a remedy.
+/// A problem, with its position and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// What is wrong, as one clause.
+    /// The message, as one clause.
     pub message: String,
-    /// Where; `None` when it is in no file, as for an environment variable.
+    /// The position; `None` if it is in no file, as for an environment variable.
     pub place: Option<Place>,
     /// The dotted key.
     pub key: Option<String>,
-    /// What to do about it.
+    /// The remedy.
     pub help: Option<String>,
     /// The server that cannot be used because of it. An error without a server concerns
     /// everything that was loaded.
     pub server: Option<ServerName>,
-    /// Whether nothing is wrong but that a value is not there yet: a variable, or what is asked for.
+    /// True if the only problem is a missing value: an unset variable, or an input without a value.
     #[serde(skip)]
     pub is_unset: bool,
 }
 
-/// How bad a problem is.
+/// The severity of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The server, or the whole configuration, cannot be used.
     Error,
-    /// It works, but perhaps not as meant.
+    /// The configuration works, but perhaps not as intended.
     Warning,
 }
 
@@ -53,12 +53,12 @@ pub struct Report<'a> {
 // === impl Problem ===
 
 impl Problem {
-    /// An error without a place.
+    /// Creates an error without a position.
     pub fn error(message: impl Into<String>) -> Self {
         Self::new(Severity::Error, message.into())
     }
 
-    /// A warning without a place.
+    /// Creates a warning without a position.
     pub fn warning(message: impl Into<String>) -> Self {
         Self::new(Severity::Warning, message.into())
     }
@@ -69,7 +69,7 @@ impl Problem {
         Self { help: Some(help.into()), ..self }
     }
 
-    /// Marks it as a missing value.
+    /// Marks it as caused by a missing value.
     #[must_use]
     pub fn unset(self) -> Self {
         Self { is_unset: true, ..self }
@@ -107,17 +107,17 @@ impl Severity {
 // === impl Report ===
 
 impl<'a> Report<'a> {
-    /// An empty report about a file.
+    /// Creates an empty report about a file.
     pub fn new(file: &'a SourceFile) -> Self {
         Self { file, server: None, problems: Vec::new() }
     }
 
-    /// A key with a value, as this file would have it.
+    /// Formats a key with a value in the syntax of this file.
     pub fn line(&self, key: &str, value: &str) -> String {
         Syntax::of(&self.file.path, &self.file.text).line(key, value)
     }
 
-    /// An empty report about one server of a file.
+    /// Creates an empty report about one server of a file.
     pub fn about_server(file: &'a SourceFile, server: ServerName) -> Self {
         Self { file, server: Some(server), problems: Vec::new() }
     }
@@ -132,7 +132,7 @@ impl<'a> Report<'a> {
         });
     }
 
-    /// The error that makes the server unusable: the first one in the file.
+    /// Returns the error that makes the server unusable: the first one in the file.
     pub fn first_error(&self) -> Option<&Problem> {
         let errors = self.problems.iter().filter(|problem| problem.severity == Severity::Error);
         errors.min_by_key(|problem| problem.place.as_ref().map(|place| place.start))

@@ -1,7 +1,7 @@
 //! The port through which files become trees of native keys.
 //!
 //! [`NativeFiles`] reads our own files. `capstan-import` implements the port for the files of other
-//! programs, so that this crate does not know their formats.
+//! programs, so that this crate does not depend on their formats.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub trait FileReader {
     /// Reads one file.
     ///
     /// # Errors
-    /// The problem that keeps the whole file out.
+    /// The problem that makes the whole file unusable.
     fn open(&self, file: &SourceFile, around: Surroundings<'_>) -> Result<Opened, Box<Problem>>;
 }
 
@@ -42,7 +42,7 @@ pub struct Opened {
     pub conventions: Conventions,
 }
 
-/// What the program of a file assumes without writing it there.
+/// Conventions of a file's program that the file does not state.
 #[derive(Debug, Default)]
 pub struct Conventions {
     /// The notations of variables.
@@ -55,21 +55,21 @@ pub struct Conventions {
     pub secrets: Vec<Secret<String>>,
     /// The verdict on calls to its servers that no rule matches.
     pub default: Option<DefaultRule>,
-    /// Tools that run without a question.
+    /// Tools that run without asking.
     pub auto_allows: Vec<AutoAllow>,
     /// Servers that are part of the program itself, with a description.
     pub built_in: Vec<(String, String)>,
-    /// How the file relates to other files of its program.
+    /// The relation of the file to other files of its program.
     pub role: FileRole,
     /// Demands on the gateway that this version cannot meet.
     pub gateway: Vec<Problem>,
-    /// Servers of the project's own Claude file that the user has switched off.
+    /// Servers of the project's own Claude file that the user has disabled.
     pub switched_off: Vec<SwitchedOff>,
 }
 
-/// A tool that its file lets run without a question unless a rule says otherwise.
+/// A tool that its file lets run without asking, unless a rule matches it.
 ///
-/// It replaces the default verdict and no rule, so it belongs to the rules for all servers.
+/// It replaces the default verdict but no rule, so it belongs to the rules for all servers.
 #[derive(Debug)]
 pub struct AutoAllow {
     /// The server.
@@ -78,23 +78,23 @@ pub struct AutoAllow {
     pub pattern: String,
     /// The dotted path of the key.
     pub path: String,
-    /// The place of the value.
+    /// The position of the value.
     pub span: Range<usize>,
 }
 
-/// A server that another file switches off.
+/// A server that another file disables.
 #[derive(Debug)]
 pub struct SwitchedOff {
     /// The server's name as written.
     pub name: String,
-    /// The place that switches it off.
+    /// The position that disables it.
     pub origin: Origin,
 }
 
-/// How a file relates to other files of its program.
+/// The relation of a file to other files of its program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileRole {
-    /// It is independent of other files.
+    /// Independent of other files.
     #[default]
     Alone,
     /// Caliban's settings.
@@ -116,7 +116,7 @@ impl FileReader for NativeFiles {
 // === impl Opened ===
 
 impl Opened {
-    /// Takes a parsed file as a native one.
+    /// Converts a parsed file as a native one.
     pub fn native(file: SourceFile, document: &Document) -> Self {
         let mut report = Report::new(&file);
         document.report_doubles(&mut report);

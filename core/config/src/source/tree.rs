@@ -1,7 +1,7 @@
-//! A parsed file: values that know where they were written.
+//! A parsed file: a tree of values with their positions.
 //!
-//! Files of every syntax and dialect become such a tree first. The meaning of a value and the report
-//! of a mistake do not depend on how the file was written.
+//! Files of every syntax and dialect become such a tree first. The meaning of a value and the
+//! report of a mistake do not depend on how the file was written.
 
 use std::ops::Range;
 
@@ -19,22 +19,22 @@ pub struct Table {
 /// A key with its value.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The place of the key.
+    /// The position of the key.
     pub key: Range<usize>,
     /// The value.
     pub node: Node,
     /// The dotted path in the file, if the file is another program's.
     pub path: Option<String>,
-    /// The key as it was written, when a variable in it was replaced.
+    /// The key as it was written, if a variable in it was replaced.
     pub written: Option<String>,
 }
 
-/// A value with its place.
+/// A value with its position.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// The value.
     pub value: Value,
-    /// Its place.
+    /// Its position.
     pub span: Range<usize>,
 }
 
@@ -62,10 +62,10 @@ pub enum Value {
 pub struct Text {
     /// The string with its variables replaced.
     pub value: String,
-    /// The string as written, if it contains an environment variable. People are shown this one,
-    /// because the variable may hold a secret.
+    /// The string as written, if it contains an environment variable. Messages and listings use
+    /// this one, because the variable may hold a secret.
     pub written: Option<String>,
-    /// Whether a dialect made it from a key that names a variable. Such a string is expanded by
+    /// True if a dialect made it from a key that names a variable. Such a string is expanded by
     /// native rules, not by those of the file.
     pub ours: bool,
 }
@@ -73,12 +73,12 @@ pub struct Text {
 // === impl Table ===
 
 impl Table {
-    /// The entry of a key.
+    /// Returns the entry of a key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.get(key)
     }
 
-    /// The table under `key`, if there is one.
+    /// Returns the table under `key`, if there is one.
     pub fn table(&self, key: &str) -> Option<&Self> {
         self.get(key)?.node.as_table()
     }
@@ -92,7 +92,7 @@ impl Table {
 // === impl Entry ===
 
 impl Entry {
-    /// An entry of a native file.
+    /// Creates an entry of a native file.
     pub fn new(key: Range<usize>, node: Node) -> Self {
         Self { key, node, path: None, written: None }
     }
@@ -101,7 +101,7 @@ impl Entry {
 // === impl Node ===
 
 impl Node {
-    /// The table, if it is one.
+    /// Returns the table, if it is one.
     pub fn as_table(&self) -> Option<&Table> {
         match &self.value {
             Value::Table(table) => Some(table),
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match &self.value {
             Value::Text(text) => Some(&text.value),
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    /// The truth value, if it is one.
+    /// Returns the boolean, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match &self.value {
             Value::Bool(value) => Some(*value),
@@ -160,7 +160,7 @@ impl Node {
         Self { value: Value::List(nodes), span }
     }
 
-    /// The list, if it is one.
+    /// Returns the list, if it is one.
     pub fn as_list(&self) -> Option<&[Self]> {
         match &self.value {
             Value::List(nodes) => Some(nodes),
@@ -173,7 +173,7 @@ impl Node {
         }
     }
 
-    /// The number as written, if it is one.
+    /// Returns the number as written, if it is one.
     pub fn as_number(&self) -> Option<&str> {
         match &self.value {
             Value::Number(number) => Some(number),
@@ -207,18 +207,19 @@ impl Value {
 // === impl Text ===
 
 impl Text {
-    /// A string without variables.
+    /// Creates a string without variables.
     pub fn plain(value: impl Into<String>) -> Self {
         Self { value: value.into(), written: None, ours: false }
     }
 
-    /// The string without the values of environment variables.
+    /// Returns the string without the values of environment variables.
     pub fn shown(&self) -> &str {
         self.written.as_ref().unwrap_or(&self.value)
     }
 
-    /// A message about an error in it. The error may repeat the string, so it is left out if the
-    /// string came from the environment.
+    /// Returns a message about an error in the string.
+    ///
+    /// The error may repeat the string, so it is left out if the string came from the environment.
     pub fn complaint(&self, key: &str, error: &dyn std::error::Error) -> String {
         match &self.written {
             Some(written) => format!("in `{key}`, `{written}` does not give a pattern"),

@@ -1,4 +1,4 @@
-//! The other end of the desk: the operator looks at open questions, and answers them.
+//! The operator's side of the desk: lists open questions and answers them.
 
 use std::time::Duration;
 
@@ -13,52 +13,52 @@ use crate::Ground;
 use crate::approvals::desk::Open;
 use crate::ports::{Approval, Grant, NotSaved, Question, StoreError};
 
-/// Most unused approvals that are shown.
+/// Most unused approvals that are listed.
 const MAX_GRANTS: u32 = 64;
 
-/// The longest name of an item, or of a rule, that is shown.
+/// Longest name of an item, or of a rule, that is shown, in bytes.
 const MAX_NAME: usize = 500;
 
-/// The longest arguments in the list of questions, in bytes.
+/// Longest arguments in the list of questions, in bytes.
 const MAX_ARGUMENTS: usize = 500;
 
-/// What the operator says to a question.
+/// The operator's answer to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Run it, and so much more.
+    /// Run the call, and approve as much more as the extent says.
     Yes(Extent),
-    /// Do not run it.
+    /// Do not run the call.
     No,
 }
 
-/// What an answer has led to.
+/// The result of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answered {
     /// The call was still waiting and runs now.
     Runs,
-    /// Nobody waits any more; the same call runs when it is made again.
+    /// No call waits any more; the same call runs when it is made again.
     RunsWhenRepeated,
-    /// It does not run.
+    /// The call does not run.
     Refused,
 }
 
-/// Why an answer is not taken.
+/// Why an answer is not accepted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// No such question, or somebody was faster.
+    /// The question does not exist, or was answered already.
     #[error("there is no open question `{id}`")]
     Unknown {
-        /// The name.
+        /// The id that was given.
         id: String,
     },
-    /// A rule of its own asks, and goes on asking.
+    /// An explicit rule asks, and asks again every time.
     #[error("the rule `{rule}` asks every time; only this one call can be approved")]
     AsksEveryTime {
         /// The rule.
         rule: String,
     },
-    /// There is no rule for a yes that reaches so far.
+    /// No rule can express an approval of this extent.
     #[error("that far the answer cannot reach: {0}")]
     NoRule(NoRule),
     /// The rule could not be written.
@@ -67,7 +67,7 @@ pub enum AnswerError {
     /// There is no configuration to write to.
     #[error("there is no configuration to save it in")]
     NowhereToSave,
-    /// The approval could not be kept for a call that comes again.
+    /// The approval could not be stored for a repeated call.
     #[error("the approval could not be kept")]
     Store(#[source] StoreError),
 }
@@ -75,11 +75,11 @@ pub enum AnswerError {
 /// An open question, or an approval that has not been used yet, as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenQuestion {
-    /// Its name.
+    /// The id of the question.
     pub id: String,
-    /// Who asks.
+    /// The subject of the caller.
     pub caller: String,
-    /// What the caller's program calls itself.
+    /// The name that the caller's program gives itself.
     pub client: Option<String>,
     /// Tool, resource or prompt.
     pub kind: Kind,
@@ -87,40 +87,39 @@ pub struct OpenQuestion {
     pub item: String,
     /// The server.
     pub server: String,
-    /// The item as its server calls it.
+    /// The server's own name for the item.
     pub name: String,
-    /// Its arguments, shortened in a list; for what is approved already only their digest.
+    /// The arguments, shortened in a list. An approval that is already given has only their digest.
     pub arguments: ShownArguments,
-    /// All of its arguments as they were sent, where one question is shown. They may hold secrets.
+    /// The arguments as they were sent, if a single question is shown. They may contain secrets.
     pub raw: Option<Json>,
-    /// What it does; `None` for what is approved already.
+    /// The effect of the item; `None` if it is already approved.
     pub effect: Option<Effect>,
     /// The rule that asks.
     pub rule: String,
-    /// How it stands.
+    /// The state of the question.
     pub stands: Stands,
     /// How long ago it was asked.
     pub age: Duration,
-    /// How long it can still be answered, or used.
+    /// How much longer it can be answered, or used.
     pub expires: Duration,
 }
 
-/// How a question stands.
+/// The state of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stands {
     /// A call waits for the answer.
     Waiting,
-    /// The call was refused; it may come again.
+    /// The call was refused; it may be made again.
     Open,
-    /// Approved, and not used yet.
+    /// The call is approved, and the approval is not used yet.
     Approved,
 }
 
 // === impl Approvals ===
 
 impl Approvals {
-    /// What can be answered, oldest first, then what is approved and not used; with the number of
-    /// the list's state.
+    /// Lists open questions, oldest first, then unused approvals; with the revision of the list.
     pub async fn questions(&self) -> (u64, Vec<OpenQuestion>) {
         let Some(others) = &self.others else { return (0, Vec::new()) };
         let now = others.shells.clock.monotonic();
@@ -131,10 +130,10 @@ impl Approvals {
         (revision, all)
     }
 
-    /// One question with all of its arguments as they were sent, or an approval that is not used yet.
+    /// Returns one question with its arguments as they were sent, or one unused approval.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// Fails if there is none with this id.
     pub async fn question(&self, id: &str) -> Result<OpenQuestion, AnswerError> {
         let unknown = || AnswerError::Unknown { id: id.to_owned() };
         let others = self.others.as_ref().ok_or_else(unknown)?;
@@ -151,19 +150,20 @@ impl Approvals {
         }
     }
 
-    /// Waits until the list is no longer the one of that number.
+    /// Waits until the revision of the list differs from this one.
     pub async fn changed(&self, revision: u64) {
         let Some(others) = &self.others else { return };
         if let Some(change) = others.desk.watch(revision) {
-            // That the desk is gone is a change too.
+            // If the desk is dropped, that counts as a change too.
             let _ = change.await;
         }
     }
 
-    /// Answers a question.
+    /// Answers a question. Returns the result, and where a rule was written.
     ///
     /// # Errors
-    /// When it is not open, or when the answer cannot reach as far as it says; it stays open then.
+    /// Fails if the question is not open, or if the answer cannot have its extent. In the latter
+    /// case the question stays open.
     pub async fn answer(
         &self,
         id: &str,
@@ -183,7 +183,7 @@ impl Approvals {
         if let Extent::Wider(width, span) = extent {
             self.offered(&question, width, span)?;
         }
-        // Taken before anything is written: of two who answer, one is told that it was too late.
+        // Taken before anything is written: if two shells answer, the second gets an error.
         let open = others.desk.take(id).ok_or_else(unknown)?;
         let mut place = None;
         if let Extent::Wider(width, Span::Saved) = extent {
@@ -202,7 +202,7 @@ impl Approvals {
 // === impl Others ===
 
 impl Others {
-    /// The approvals that are not used yet.
+    /// Returns the unused approvals.
     async fn granted(&self) -> Vec<OpenQuestion> {
         let now = self.shells.clock.now();
         match self.shells.store.list(now, MAX_GRANTS).await {
@@ -214,7 +214,7 @@ impl Others {
         }
     }
 
-    /// Lets the waiting call run, or the next one like it.
+    /// Lets the waiting call run, or the next identical one.
     async fn approve(&self, open: Open, extent: Extent) -> Result<Answered, AnswerError> {
         let remembered = match (extent, open.memory.upgrade()) {
             (Extent::Wider(width, Span::Session), Some(memory)) => {
@@ -256,7 +256,7 @@ impl From<Answer> for Decision {
     }
 }
 
-/// Gives the answer to the call that waits for it; the question back when none does.
+/// Sends the answer to the waiting call. Returns the question if no call waits.
 fn tell(mut open: Open, answer: Answer) -> Option<Open> {
     match open.waiting.take() {
         Some(waiting) => waiting.send(answer).is_err().then_some(open),
@@ -264,7 +264,7 @@ fn tell(mut open: Open, answer: Answer) -> Option<Open> {
     }
 }
 
-/// A question as it lay open, so that nothing is written while the desk is locked.
+/// A copy of an open question, so that nothing is formatted while the desk is locked.
 struct Glimpse {
     id: String,
     question: Question,
@@ -314,7 +314,7 @@ impl Glimpse {
 // === impl OpenQuestion ===
 
 impl OpenQuestion {
-    /// The question with all of its arguments laid out, where they are at hand.
+    /// Returns the question with all of its arguments laid out, if they are available.
     #[must_use]
     pub fn in_full(mut self, masks: Masks) -> Self {
         if let Some(raw) = &self.raw {
@@ -325,7 +325,7 @@ impl OpenQuestion {
     }
 }
 
-/// No longer than fits into a line of a table, many times over.
+/// Cuts a text to [`MAX_NAME`] bytes, which is far more than fits into a line of a table.
 fn clipped(mut text: String) -> String {
     if text.len() > MAX_NAME {
         text.truncate(text.floor_char_boundary(MAX_NAME));
@@ -358,7 +358,7 @@ fn approved(grant: Grant, now: Timestamp) -> OpenQuestion {
 // === impl Stands ===
 
 impl Stands {
-    /// The word for it in output.
+    /// The state's word in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",

@@ -1,4 +1,4 @@
-//! The desk: questions that lie open for whoever can answer them from elsewhere.
+//! The desk: open questions that the operator can answer from other shells.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -10,17 +10,18 @@ use sha2::{Digest as _, Sha256};
 use super::{Answer, Memory};
 use crate::ports::{Binding, Question};
 
-/// Questions that lie open at once. One more takes the place of one that nobody waits for.
+/// Most open questions. A further one replaces the oldest for which no call waits.
 pub const MAX_OPEN: usize = 64;
 
-/// Those of one caller among several: nobody can fill the desk for all others. One more takes the
-/// place of their own.
+/// Most open questions of one remote caller, so that none can fill the desk.
+///
+/// A further one replaces the caller's own oldest for which no call waits.
 pub const MAX_OWN: usize = MAX_OPEN / 4;
 
-/// Those who wait for the list to change; one more is answered at once.
+/// Most concurrent waits for a change of the list; a further one returns at once.
 const MAX_WATCHERS: usize = 64;
 
-/// The letters of ids; none looks like another.
+/// The characters of ids; none of them looks like another.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// The open questions.
@@ -37,20 +38,20 @@ struct State {
     watchers: Vec<oneshot::Sender<()>>,
 }
 
-/// A question that lies open.
+/// One open question.
 pub(super) struct Open {
     pub(super) id: String,
     pub(super) question: Question,
     pub(super) binding: Binding,
-    /// What the conversation remembers, for as long as there is one.
+    /// The session's remembered approvals, for as long as the session exists.
     pub(super) memory: Weak<Memory>,
-    /// When it was asked, by the clock that never jumps.
+    /// When it was asked, on the monotonic clock.
     pub(super) asked: Duration,
-    /// Where the answer goes while the call waits for it.
+    /// Receives the answer, if a call waits for it.
     pub(super) waiting: Option<oneshot::Sender<Answer>>,
 }
 
-/// A question as its call holds it. Dropping it leaves the question open and nobody waiting.
+/// The call's handle of its question. Dropping it leaves the question open, with no call waiting.
 pub(super) struct Waiting<'a> {
     desk: &'a Desk,
     pub(super) id: String,
@@ -64,9 +65,9 @@ impl Desk {
         Self { seed, state: Mutex::default() }
     }
 
-    /// Lays a question open; `None` when there is no place for it.
+    /// Opens a question; `None` if there is no room for it.
     ///
-    /// The same call that was refused before takes its question up again.
+    /// A repeated call that was refused before reuses its question's id.
     pub(super) fn open(
         &self,
         question: &Question,
@@ -84,7 +85,7 @@ impl Desk {
         };
         let subject = &question.caller.subject;
         let own = |open: &Open| open.question.caller.subject == *subject;
-        // Behind standard input there is one caller, whose desk it is.
+        // A caller on standard input is the only one and may use the whole desk.
         let is_shared = question.caller.binding == Bound::Access;
         if is_shared && state.open.iter().filter(|open| own(open)).count() >= MAX_OWN {
             let oldest = state.open.iter().position(|open| own(open) && idle(open))?;
@@ -102,13 +103,13 @@ impl Desk {
         Some(Waiting { desk: self, id, answer })
     }
 
-    /// Looks at every open question, oldest first, and at the number of the list's state.
+    /// Maps every open question, oldest first. Also returns the revision of the list.
     pub(super) fn look<T>(&self, mut seen: impl FnMut(&Open) -> T) -> (u64, Vec<T>) {
         let state = self.state();
         (state.revision, state.open.iter().map(&mut seen).collect())
     }
 
-    /// Takes a question off the desk.
+    /// Removes a question from the desk and returns it.
     pub(super) fn take(&self, id: &str) -> Option<Open> {
         let mut state = self.state();
         let place = state.open.iter().position(|open| open.id == id)?;
@@ -118,26 +119,27 @@ impl Desk {
         Some(open)
     }
 
-    /// Takes a question off the desk and refuses the call that waits for it, in one step: whoever
-    /// finds the question gone finds the no.
+    /// Removes a question and refuses its waiting call in one step.
+    ///
+    /// A thread that finds the question gone therefore finds the refusal.
     pub(super) fn refuse(&self, id: &str) -> bool {
         let mut state = self.state();
         let Some(place) = state.open.iter().position(|open| open.id == id) else { return false };
         let waiting = state.open.remove(place).waiting;
-        // A call that has gone away does not run either.
+        // If the call has ended, the refusal is not needed.
         let _ = waiting.map(|waiting| waiting.send(Answer::No));
         state.changed();
         true
     }
 
-    /// Puts a question back whose answer could not be kept.
+    /// Puts a question back after its answer could not be saved.
     pub(super) fn put_back(&self, open: Open) {
         let mut state = self.state();
         state.open.push(open);
         state.changed();
     }
 
-    /// Takes away what was asked before `since`. A call that still waits keeps its question.
+    /// Removes questions that were asked before `since`, except those for which a call waits.
     pub(super) fn sweep(&self, since: Duration) {
         let mut state = self.state();
         let before = state.open.len();
@@ -147,7 +149,9 @@ impl Desk {
         }
     }
 
-    /// Tells when the list is no longer the one of that number; `None` when it is another already.
+    /// Returns a receiver for the next change of the list.
+    ///
+    /// `None` if the revision already differs, or if there are too many watchers.
     pub(super) fn watch(&self, revision: u64) -> Option<oneshot::Receiver<()>> {
         let (sender, receiver) = oneshot::channel();
         let mut state = self.state();
@@ -160,7 +164,7 @@ impl Desk {
         Some(receiver)
     }
 
-    /// A short name that no open question has.
+    /// Returns a short id that no open question has.
     fn new_id(&self, state: &mut State) -> String {
         loop {
             state.made += 1;
@@ -168,7 +172,7 @@ impl Desk {
             hash.update(self.seed.to_le_bytes());
             hash.update(state.made.to_le_bytes());
             let bytes = hash.finalize();
-            // The first is never a digit, so that no id looks like a number.
+            // The first character is never a digit, so that no id looks like a number.
             let letter = |(place, byte): (usize, &u8)| {
                 let letters = if place == 0 { 24 } else { LETTERS.len() };
                 char::from(*LETTERS.get(usize::from(*byte) % letters).unwrap_or(&b'x'))
@@ -191,7 +195,7 @@ impl State {
     fn changed(&mut self) {
         self.revision += 1;
         for watcher in self.watchers.drain(..) {
-            // Whoever watched may have gone away.
+            // The watcher may have gone away.
             let _ = watcher.send(());
         }
     }
@@ -200,7 +204,7 @@ impl State {
 // === impl Waiting ===
 
 impl Waiting<'_> {
-    /// The question is answered at the front; whether somebody has said no to it elsewhere.
+    /// Removes the question after the front has answered it. Returns true if another shell said no.
     pub(super) fn withdraw(&mut self) -> bool {
         drop(self.desk.take(&self.id));
         matches!(self.answer.try_recv(), Ok(Some(Answer::No)))
@@ -210,7 +214,7 @@ impl Waiting<'_> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut state = self.desk.state();
-        // Under the same id another call may wait by now, which is not ours to send away.
+        // By now another call may wait under the same id; its entry must stay.
         self.answer.close();
         let given_up = |open: &&mut Open| {
             open.id == self.id && open.waiting.as_ref().is_some_and(oneshot::Sender::is_canceled)

@@ -1,47 +1,50 @@
-//! One text for all spellings of the same arguments, and its digest.
+//! Canonical form of arguments, and its digest.
 
 use std::fmt::Write as _;
 
 use capstan_wire::{Json, compose, object};
 use sha2::{Digest as _, Sha256};
 
-/// A digest of arguments: the same whatever the order of members and the white space, and another
-/// for any other value.
+/// Returns the digest of arguments.
+///
+/// It does not depend on the order of members or on white space. Different values have different
+/// digests.
 pub(crate) fn digest(arguments: &Json) -> String {
     let mut text = String::new();
     canonical(arguments, &mut text);
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// The version of a policy that is written down in these texts.
+/// Returns the version of a policy that consists of these texts.
 pub fn policy_version<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     digest_of(texts)
 }
 
-/// A digest of these texts, in this order.
+/// Returns the digest of these texts, in this order.
 pub fn digest_of<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     let mut hash = Sha256::new();
     for text in texts {
-        // With its length, so that no two lists of texts run together.
+        // Each text is preceded by its length, so that different lists never give the same bytes.
         hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_le_bytes());
         hash.update(text.as_bytes());
     }
     hex(&hash.finalize())
 }
 
-/// Bytes as text.
+/// Formats bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
 }
 
-/// Members by name, no white space, texts without needless escapes. Numbers stay as they were
-/// written: what a server makes of `1.0` and `1` is not for us to say, and no two large ones may
-/// become the same.
+/// Writes the canonical form: members sorted by name, no white space, no needless escapes.
+///
+/// Numbers stay as they were written: servers may treat `1.0` and `1` differently, and two large
+/// numbers must not become the same.
 fn canonical(json: &Json, text: &mut String) {
     match json.as_bytes().first() {
         Some(b'{') => match object::members(json) {
@@ -71,7 +74,7 @@ fn canonical(json: &Json, text: &mut String) {
         },
         Some(b'"') => match json.read::<String>() {
             Ok(plain) => text.push_str(compose::string(&plain).as_str()),
-            // Half a character, which only some readers take; as it was written, then.
+            // Half a surrogate pair, which only some readers accept; kept as it was written.
             Err(_) => text.push_str(json.as_str()),
         },
         Some(_) | None => text.push_str(json.as_str()),

@@ -1,48 +1,48 @@
-//! How far a yes reaches, and for how long.
+//! How much an approval covers, and for how long.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a yes reaches.
+/// How much an approval covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Extent {
-    /// This one call.
+    /// This call only.
     Once,
-    /// More than that.
+    /// More than this call.
     Wider(Width, Span),
 }
 
-/// What a yes speaks of, beyond one call.
+/// The calls that an approval covers, beyond a single one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Width {
-    /// This tool, resource or prompt, whatever the arguments.
+    /// This tool, resource or prompt, with any arguments.
     Item,
-    /// This one, with exactly these arguments.
+    /// This item with exactly these arguments.
     Arguments,
-    /// Whatever of this server only reads.
+    /// Every item of this server whose effect is a read.
     ServerReads,
-    /// Whatever this server offers.
+    /// Every item of this server.
     Server,
 }
 
-/// For how long a yes holds.
+/// How long an approval lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Span {
-    /// As long as this conversation.
+    /// Until the session ends.
     Session,
-    /// For ever: it becomes a rule of the configuration.
+    /// Permanently: it becomes a rule of the configuration.
     Saved,
 }
 
 // === impl Width ===
 
 impl Width {
-    /// All of them, narrow ones first.
+    /// All widths, narrowest first.
     pub const ALL: [Self; 4] = [Self::Arguments, Self::Item, Self::ServerReads, Self::Server];
 
-    /// The word for it in forms, on the control socket and in JSON.
+    /// The word in forms, on the control socket and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Item => "tool",
@@ -52,7 +52,7 @@ impl Width {
         }
     }
 
-    /// The width of a word.
+    /// Parses the word of a width.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|width| width.as_str() == word)
     }
@@ -61,7 +61,7 @@ impl Width {
 // === impl Span ===
 
 impl Span {
-    /// The word for it on the control socket and in JSON.
+    /// The word on the control socket and in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -69,7 +69,7 @@ impl Span {
         }
     }
 
-    /// The span of a word.
+    /// Parses the word of a span.
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Session, Self::Saved].into_iter().find(|span| span.as_str() == word)
     }

@@ -1,4 +1,4 @@
-//! What somebody has said yes to for longer than one call.
+//! Remembers approvals that cover more than one call.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -8,17 +8,17 @@ use super::Width;
 use super::digest::digest;
 use crate::ports::Question;
 
-/// Answers that are remembered at once; of more, the oldest is forgotten and asked for again.
+/// Most approvals that are remembered; beyond that, the oldest is dropped and asked for again.
 const MAX_REMEMBERED: usize = 256;
 
-/// Answers that are remembered.
+/// Approvals that cover more than one call.
 ///
-/// **Invariant:** they answer only what nobody but the default asks. A rule that asks goes on
-/// asking.
+/// **Invariant:** they answer only questions that come from the default verdict. An explicit rule
+/// that asks always asks.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     known: Mutex<Vec<Remembered>>,
-    /// The policy that they were said under.
+    /// The version of the policy under which they were given.
     policy: Mutex<String>,
 }
 
@@ -33,7 +33,7 @@ enum Remembered {
 // === impl Memory ===
 
 impl Memory {
-    /// Remembers a yes.
+    /// Remembers an approval.
     pub(crate) fn keep(&self, width: Width, question: &Question) {
         let id = &question.id;
         let new = match width {
@@ -54,13 +54,13 @@ impl Memory {
         known.push(new);
     }
 
-    /// Whether the answer to a question is remembered.
+    /// True if a remembered approval answers the question.
     pub(crate) fn answers(&self, question: &Question) -> bool {
         match question.by {
             By::Rule => false,
             By::Default => {
                 let known = self.known();
-                // Arguments are looked at once, and only where that can tell something.
+                // The digest of the arguments is computed at most once, and only if it is needed.
                 let looks = known.iter().any(|one| matches!(one, Remembered::Arguments(..)));
                 let digest = looks.then(|| digest(&question.arguments));
                 known.iter().any(|one| one.covers(question, digest.as_deref()))
@@ -68,7 +68,8 @@ impl Memory {
         }
     }
 
-    /// Another policy is in force: what was said under the one before is asked again.
+    /// Sets the version of the policy. If it changed, all approvals are dropped and asked for
+    /// again.
     pub(crate) fn under(&self, policy: &str) {
         let mut under = self.policy.lock().unwrap_or_else(PoisonError::into_inner);
         if *under != policy {

@@ -1,12 +1,13 @@
-//! Who may say yes to a call that a rule asks about, and for how long.
+//! Decides on calls that a rule asks about: who can approve them, and for how long.
 //!
-//! Read in this order: `extent` says how far a yes reaches, `memory` what is remembered of
-//! earlier ones, `desk` where questions lie open for other shells, `rule` what a saved yes
-//! becomes, `digest` what binds an approval to its arguments, `arguments` how a person sees them; here is the order in which they
-//! are asked. `answer` is the other end: the operator who looks at the desk.
+//! Read in this order: `extent` defines how much an approval covers, `memory` caches earlier
+//! approvals, `desk` keeps open questions for the operator's other shells, `rule` turns a saved
+//! approval into a rule, `digest` binds an approval to its arguments, `arguments` formats them for
+//! a person. This file defines the order in which these are consulted. `answer` is the operator's
+//! side of the desk.
 //!
-//! **Invariant:** an approval runs one call at most, and nothing but a yes to the very question
-//! lifts a rule that asks.
+//! **Invariant:** an approval runs at most one call, and only a yes to exactly this question
+//! overrides a rule that asks.
 
 mod extent;
 mod memory;
@@ -41,72 +42,74 @@ use crate::ports::{
     Approval, Binding, Clock, NewRule, Operator, Question, RuleBook, Store, StoreError,
 };
 
-/// How long a question can be answered, and how long its approval is good when nobody waits.
+/// How long a question can be answered, and how long an approval is valid if no call waits for it.
 pub const GOOD_FOR: Duration = Duration::from_mins(10);
 
 /// Decides on calls that a rule asks about.
 #[derive(Default)]
 pub struct Approvals {
-    /// How long what the front's operator says may hold.
+    /// How long an approval by the front's operator may last.
     spans: Vec<Span>,
-    /// Where a yes for ever is written.
+    /// Saves permanent approvals as rules.
     rules: Option<Arc<dyn RuleBook>>,
-    /// What was said yes to for ever since this process began; the rules know it after a restart.
+    /// Permanent approvals since this process started; after a restart, they are rules.
     saved: Arc<Memory>,
     others: Option<Others>,
 }
 
-/// How the operator is reached who is not at the front.
+/// Settings for asking the operator in other shells, away from the front.
 pub struct OtherShells {
-    /// Where approvals are kept that nobody waits for.
+    /// Keeps approvals for which no call is waiting.
     pub store: Arc<dyn Store>,
-    /// The time.
+    /// The clock for waiting and expiry.
     pub clock: Arc<dyn Clock>,
-    /// Which policy is in force.
+    /// The version of the policy that is in force.
     pub policy: String,
-    /// How long a call waits when nobody is at the front.
+    /// How long a call waits for an answer from another shell if the front has no operator.
     pub wait: Duration,
-    /// Makes the names of questions unlike those of other processes.
+    /// Makes the ids of questions differ from those of other processes.
     pub seed: u64,
 }
 
-/// What became of a question.
+/// The outcome of a question.
 pub(crate) struct Decision {
     pub(crate) approval: Approval,
-    /// The name of the question, where it can still be answered.
+    /// The id of the question, if it can still be answered.
     pub(crate) open: Option<String>,
 }
 
 struct Others {
     shells: OtherShells,
-    /// Shared by all approvals that came after each other: a question stays open.
+    /// Shared with later `Approvals` under the same policy, so that questions stay open over a
+    /// reload.
     desk: Arc<Desk>,
-    /// Whether somebody was told that the store does not work.
+    /// True if the log already has a warning that the store is broken.
     is_told: AtomicBool,
 }
 
 // === impl Approvals ===
 
 impl Approvals {
-    /// Only the front's operator is asked; what they say may hold for so long.
+    /// Asks only the front's operator, whose approvals may last for these spans.
     pub fn at_the_front(spans: Vec<Span>, rules: Arc<dyn RuleBook>) -> Self {
         Self { spans, rules: Some(rules), ..Self::default() }
     }
 
-    /// The operator can be asked in other shells too.
+    /// Adds the operator's other shells as a place to ask.
     #[must_use]
     pub fn and_elsewhere(self, shells: OtherShells) -> Self {
         let desk = Arc::new(Desk::new(shells.seed));
         Self { others: Some(Others { shells, desk, is_told: AtomicBool::new(false) }), ..self }
     }
 
-    /// These take the place of others: if the policy is still the same, questions that lie open there
-    /// lie open here, and what was said yes to holds on.
+    /// Takes over the state of the `Approvals` that this one replaces.
+    ///
+    /// If the policy is unchanged, open questions stay open and permanent approvals stay valid.
     #[must_use]
     pub fn after(mut self, before: &Self) -> Self {
         if let (Some(others), Some(known)) = (&mut self.others, &before.others) {
             others.shells.store = Arc::clone(&known.shells.store);
-            // Under another policy nobody can say yes to what was asked under the one before.
+            // Questions that were asked under another policy cannot be answered.
             if others.shells.policy == known.shells.policy {
                 others.desk = Arc::clone(&known.desk);
                 self.saved = Arc::clone(&before.saved);
@@ -115,7 +118,7 @@ impl Approvals {
         self
     }
 
-    /// Decides on a call, asking whoever can be asked.
+    /// Decides on a call. Asks the front's operator and the other shells if necessary.
     pub(crate) async fn decide(
         &self,
         session: &Arc<Memory>,
@@ -145,7 +148,7 @@ impl Approvals {
         };
         let question = Question { open: Some(waiting.id.clone()), ..question };
         let Decision { approval, open } = others.ask(waiting, &question, operator).await;
-        // What was said elsewhere is settled there.
+        // An answer from another shell was saved there.
         let approval = match approval {
             Approval::Yes(Ground::OtherShell, _) | Approval::No(_) => approval,
             Approval::Yes(..) => self.settle(session, &question, approval, operator).await,
@@ -153,12 +156,13 @@ impl Approvals {
         Decision { approval, open }
     }
 
-    /// Whether somebody has said yes to this for longer than one call.
+    /// True if an earlier approval that covers more than one call covers this question.
     pub(crate) fn remember(&self, session: &Memory, question: &Question) -> bool {
         session.answers(question) || self.saved.answers(question)
     }
 
-    /// How far a yes may reach: further than this call only where no rule of its own asks.
+    /// Returns the extents that an approval may have: beyond this call only if no explicit rule
+    /// asks.
     fn offers(&self, question: &Question, spans: &[Span]) -> Vec<Extent> {
         let mut offers = vec![Extent::Once];
         for span in spans {
@@ -169,7 +173,7 @@ impl Approvals {
         offers
     }
 
-    /// Why a yes may not reach that far, when it may not.
+    /// Checks that an approval may have this extent, and says why if not.
     fn offered(&self, question: &Question, width: Width, span: Span) -> Result<(), AnswerError> {
         if question.by == By::Rule {
             return Err(AnswerError::AsksEveryTime { rule: question.rule.clone() });
@@ -186,7 +190,7 @@ impl Approvals {
         }
     }
 
-    /// Keeps what the operator at the front said yes to.
+    /// Saves an approval by the operator at the front.
     async fn settle(
         &self,
         session: &Memory,
@@ -197,7 +201,7 @@ impl Approvals {
         let Approval::Yes(ground, extent @ Extent::Wider(width, span)) = approval else {
             return approval;
         };
-        // What was not offered was not agreed to; the yes to the call itself stands.
+        // An extent that was not offered is ignored; the yes to the call itself counts.
         if !question.offers.contains(&extent) {
             return Approval::once(ground);
         }
@@ -216,7 +220,7 @@ impl Approvals {
         approval
     }
 
-    /// Writes a yes into the rules; where.
+    /// Saves an approval as a rule. Returns where the rule was written.
     async fn save(&self, width: Width, question: &Question) -> Result<String, AnswerError> {
         let rules = self.rules.as_ref().ok_or(AnswerError::NowhereToSave)?;
         let rule: NewRule = rule::rule_for(question, width).map_err(AnswerError::NoRule)?;
@@ -238,7 +242,7 @@ impl From<Approval> for Decision {
 
 impl Others {
     fn binding(&self, question: &Question) -> Binding {
-        // Whoever comes by another door is somebody else, also under the same name.
+        // A remote caller differs from a local one, even with the same name.
         let Caller { subject, binding, .. } = &*question.caller;
         Binding {
             subject: match binding {
@@ -252,7 +256,7 @@ impl Others {
         }
     }
 
-    /// Uses up an approval that was given for this call while nobody waited for it.
+    /// Uses up an approval that was given for this call while no call was waiting.
     async fn has_approval(&self, binding: &Binding) -> bool {
         match self.shells.store.take(binding, self.shells.clock.now()).await {
             Ok(taken) => {
@@ -266,8 +270,9 @@ impl Others {
         }
     }
 
-    /// Says what is wrong with the store, once for as long as that lasts. Whoever can be asked is
-    /// asked all the same.
+    /// Logs that the store is broken, as a warning only once per outage.
+    ///
+    /// The operator at the front and in other shells is still asked.
     fn say_broken(&self, error: &StoreError) {
         let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
         let text = "approvals that were given in other shells cannot be looked up";
@@ -278,8 +283,10 @@ impl Others {
         }
     }
 
-    /// Asks at the front and elsewhere at the same time. The first answer counts, and the other
-    /// is no longer asked. Of two that are there at once a no counts.
+    /// Asks at the front and in other shells at the same time.
+    ///
+    /// The first answer counts, and the other question is withdrawn. If both answers are there at
+    /// once, a no counts.
     async fn ask(
         &self,
         mut waiting: Waiting<'_>,
@@ -319,7 +326,7 @@ impl Others {
     }
 }
 
-/// Says that somebody is wanted: in the log, and to a client that wants to know.
+/// Announces that a call waits for approval: in the log, and to the client.
 fn announce(id: &str, question: &Question, operator: &dyn Operator, left: Duration) {
     let Question { id: item, caller, effect, rule, .. } = question;
     let what = if left.is_zero() { "refused without an approval" } else { "waiting for approval" };
@@ -329,7 +336,7 @@ fn announce(id: &str, question: &Question, operator: &dyn Operator, left: Durati
         caller.subject,
         effect.as_str(),
     );
-    // One that is refused at once learns it from the refusal.
+    // A call that is refused at once gets this information from the error.
     if !left.is_zero() {
         operator.told(&format!("{what}: `{item}` (question {id})"));
     }

@@ -1,4 +1,4 @@
-//! The rule that a saved yes becomes.
+//! Turns a saved approval into a rule.
 
 use capstan_model::secret::is_secret_name;
 use capstan_model::{Effect, Verdict};
@@ -10,31 +10,31 @@ use capstan_wire::{Json, object};
 use super::Width;
 use crate::ports::{NewRule, Question};
 
-/// Longest value of an argument that becomes part of a rule, in bytes.
+/// Longest argument value in a rule, in bytes.
 const MAX_VALUE: usize = 200;
 
-/// Most arguments that a rule can name.
+/// Most arguments in a rule.
 const MAX_MATCHERS: usize = 16;
 
-/// How deep arguments may lie.
+/// Deepest nesting of arguments in a rule.
 const MAX_DEPTH: usize = 8;
 
-/// Why there is no rule for a yes of this width.
+/// Why no rule can express an approval of this width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoRule {
-    /// A rule about reads would not cover this call.
+    /// The call is not a read, so a rule about reads would not cover it.
     #[error("it is not known to be a read")]
     NotARead,
-    /// A rule cannot name these arguments.
+    /// A pattern cannot express these arguments.
     #[error("these arguments cannot be written as a pattern ({0}); save the whole tool instead")]
     Arguments(&'static str),
-    /// A rule cannot name this item.
+    /// A pattern cannot express the item's name.
     #[error("its name cannot be written as a pattern")]
     Name,
 }
 
-/// The rule that lets pass what a yes of this width speaks of.
+/// Returns the rule that allows exactly the calls that an approval of this width covers.
 pub(super) fn rule_for(question: &Question, width: Width) -> Result<NewRule, NoRule> {
     let id = &question.id;
     let server = id.server.clone();
@@ -50,7 +50,7 @@ pub(super) fn rule_for(question: &Question, width: Width) -> Result<NewRule, NoR
     Ok(NewRule { server, pattern, effect })
 }
 
-/// Reads the rule back: it must mean this call, and look at arguments only where it should.
+/// Parses the rule again: it must match this call, and have argument matchers only if it should.
 fn check(question: &Question, pattern: &str, width: Width) -> Result<(), NoRule> {
     let read = Pattern::parse(pattern).map_err(|_| NoRule::Name)?;
     let names = spellings(&question.id, question.id.server.as_str());
@@ -64,7 +64,7 @@ fn check(question: &Question, pattern: &str, width: Width) -> Result<(), NoRule>
     }
 }
 
-/// `key=value,…,!` for every argument, however deep. What was agreed to had these and no others.
+/// Returns `key=value,…,!` for every argument at any depth. The `!` excludes further arguments.
 fn matchers(arguments: &Json) -> Result<String, NoRule> {
     let mut found = Vec::new();
     collect(arguments, "", 0, &mut found)?;
@@ -78,7 +78,7 @@ fn collect(json: &Json, path: &str, depth: usize, found: &mut Vec<String>) -> Re
         return Err(NoRule::Arguments("they are nested too deep"));
     }
     for (name, value) in members {
-        // The file that it would go to is not a place for secrets.
+        // Configuration files must not contain secrets.
         if is_secret_name(&name) {
             return Err(NoRule::Arguments("one of them looks like a secret"));
         }
@@ -104,12 +104,12 @@ fn collect(json: &Json, path: &str, depth: usize, found: &mut Vec<String>) -> Re
     Ok(())
 }
 
-/// A value as a pattern that matches it alone.
+/// Returns a pattern that matches only this value.
 fn value_of(text: &str) -> Result<String, NoRule> {
     if text.len() > MAX_VALUE {
         return Err(NoRule::Arguments("one of them is too long"));
     }
-    // Commas part arguments from each other and braces are counted, escaped or not.
+    // Commas separate arguments and braces are counted, even if they are escaped.
     let hard = |c: char| c.is_control() || matches!(c, ',' | '{' | '}');
     if text.contains(hard) || text.trim() != text {
         return Err(NoRule::Arguments("one of them has commas, braces or blank ends"));
@@ -117,14 +117,14 @@ fn value_of(text: &str) -> Result<String, NoRule> {
     if mask_prose(text) != text {
         return Err(NoRule::Arguments("one of them looks like a secret"));
     }
-    // A number that was agreed to is no text, and the other way round.
+    // A pattern cannot tell a number from a string that looks like one.
     if Json::parse(text.to_owned()).is_ok() {
         return Err(NoRule::Arguments("one of them is a text that reads like something else"));
     }
     Ok(escaped(text))
 }
 
-/// A pattern that matches this text and no other.
+/// Returns a pattern that matches only this text.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for c in text.chars() {
@@ -246,7 +246,7 @@ mod tests {
         );
     }
 
-    /// A saved yes is good for the call that it was given for, and not for one with more in it.
+    /// A saved approval covers the call that it was given for, and not one with more arguments.
     #[test]
     fn a_saved_yes_to_these_arguments_lets_no_others_pass() {
         let asked = question("write", r#"{"path":"/x","on":{"n":1}}"#, Effect::Write);

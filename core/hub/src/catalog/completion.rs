@@ -1,4 +1,4 @@
-//! What a server offers to somebody who is typing a value for one of its prompts or templates.
+//! Completes a partly typed argument of a prompt or template with values from its server.
 
 use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName, Target};
 use capstan_wire::protocol::METHOD_NOT_FOUND;
@@ -8,23 +8,23 @@ use crate::hub::Hub;
 use crate::ports::Operator;
 use crate::{Asks, Call, Session, SideOp};
 
-/// Most values that one answer may have, as the protocol says.
+/// Most values in one answer, as the protocol limits it.
 const MAX_VALUES: usize = 100;
 
-/// A value that is being typed.
+/// An argument value that is being typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Typing {
-    /// What it is for.
+    /// The prompt or template whose argument it is.
     pub of: Reference,
-    /// The argument or placeholder.
+    /// The name of the argument or placeholder.
     pub argument: String,
-    /// As far as it has come.
+    /// The part of the value that was typed so far.
     pub value: String,
-    /// What other arguments are already known to be.
+    /// The values of other arguments that are already known.
     pub known: Vec<(String, String)>,
 }
 
-/// Something with arguments that a server can help with.
+/// A prompt or resource template whose arguments a server can complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reference {
     /// A prompt, by its own name.
@@ -34,11 +34,13 @@ pub enum Reference {
 }
 
 impl Hub {
-    /// The values that the server of a prompt or template offers; none when it cannot say. It is
-    /// decided and recorded like a call.
+    /// Returns the values that the server of a prompt or template suggests.
+    ///
+    /// The result is empty if the server does not support completion. The request is decided and
+    /// recorded like a call.
     ///
     /// # Errors
-    /// When a rule denies what the value is for, or the server cannot be used.
+    /// Fails if a rule denies the prompt or template, or if the server cannot be used.
     pub async fn complete(
         &self,
         session: &Session,
@@ -57,7 +59,7 @@ impl Hub {
         }
         let id = ItemId { server: server.clone(), item: item.clone() };
         let params = typing.params();
-        // A caller who may not use the item learns nothing about it either.
+        // A caller who may not use the item gets no information about it either.
         let is_shown = self.has(server) && self.could_permit(&id, kind, Effect::Read, caller);
         let name = id.to_string();
         let call = Call::new(caller.clone(), Target::exact(kind, id), Some(&typed(&params)));
@@ -67,15 +69,14 @@ impl Hub {
             return Err(attempt.refuse(CallError::Unknown { kind, name, nearest: Vec::new() }));
         }
         match attempt.side(session, call, op, Asks::Here(operator)).await {
-            // A server that cannot say offers nothing.
+            // A server without completion suggests nothing.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
             result => Ok(Typing::values(&result?)),
         }
     }
 }
 
-/// The arguments of a prompt or a template in the params of `completion/complete`, as far as they
-/// are typed.
+/// Returns the arguments, as far as they are typed, from the params of `completion/complete`.
 pub fn typed(params: &Json) -> Json {
     let known = object::at_path(params, "context.arguments").unwrap_or_else(Json::empty_object);
     let argument = object::get(params, "argument");
@@ -91,7 +92,7 @@ pub fn typed(params: &Json) -> Json {
 // === impl Typing ===
 
 impl Typing {
-    /// The params of `completion/complete`.
+    /// Returns the params of `completion/complete`.
     pub fn params(&self) -> Json {
         let (word, key, item) = match &self.of {
             Reference::Prompt(name) => ("ref/prompt", "name", name),
@@ -112,7 +113,7 @@ impl Typing {
         compose::object(&members)
     }
 
-    /// The values in the result of `completion/complete`.
+    /// Returns the values in the result of `completion/complete`.
     pub fn values(result: &Json) -> Vec<String> {
         let values = object::at_path(result, "completion.values");
         let values = values.and_then(|values| object::items(&values).ok()).unwrap_or_default();

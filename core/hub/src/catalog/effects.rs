@@ -1,4 +1,4 @@
-//! What tools do, worked out once for each definition.
+//! Caches the effects of tools by definition.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -8,26 +8,26 @@ use capstan_model::{Effect, ItemId, Kind};
 use capstan_policy::Policy;
 use capstan_wire::Json;
 
-/// Effects by definition, so that a list that comes anew costs only what is new in it.
+/// Cache of effects by definition, so that a new list costs only what changed in it.
 ///
-/// **Invariant:** all answers are those of one policy; a hub has no other.
+/// **Invariant:** all cached effects come from one policy; a hub has only one.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     known: Mutex<HashMap<u64, Effect>>,
-    /// Keyed by chance, so that no server can choose definitions that are taken for each other.
+    /// Randomly seeded, so that a server cannot construct definitions whose hashes collide.
     hasher: RandomState,
 }
 
-/// Most definitions that are remembered; after that they are forgotten and begun anew.
+/// Most definitions that are cached; then the cache is cleared.
 const MAX_KNOWN: usize = 20_000;
 
 // === impl Effects ===
 
 impl Effects {
-    /// What an item does.
+    /// Returns the effect of an item.
     pub(crate) fn of(&self, policy: &Policy, id: &ItemId, kind: Kind, definition: &Json) -> Effect {
         match kind {
-            // There is nothing to work out.
+            // Nothing to compute, so nothing to cache.
             Kind::Resource | Kind::Prompt => return policy.effect_of(id, kind, definition),
             Kind::Tool => {}
         }
@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(effect(&effects, "own", "thing", "Delete it."), Effect::Write);
         assert_eq!(effect(&effects, "own", "thing", "Get it."), Effect::Read);
         assert_eq!(effects.lock().len(), 2);
-        // The same tool of a server that nothing is known of.
+        // The same tool of a server that the policy does not list.
         assert_eq!(effect(&effects, "other", "thing", "Get it."), Effect::Unknown);
     }
 }

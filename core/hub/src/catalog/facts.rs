@@ -1,4 +1,4 @@
-//! What is known of the items of a list, looked up by name and not worked out anew for every call.
+//! Caches facts about listed items by name, so that a call does not compute them again.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -11,36 +11,36 @@ use super::effects::Effects;
 use super::input::BadSchema;
 use crate::ports::Item;
 
-/// The facts of every list that a call was looked up in.
+/// Cached facts of every list in which a call was looked up.
 #[derive(Debug, Default)]
 pub struct Facts {
     lists: Mutex<HashMap<(ServerName, Kind), Arc<Index>>>,
     effects: Effects,
 }
 
-/// One list, by name.
+/// An index of one list by item name.
 #[derive(Debug)]
 pub(crate) struct Index {
     items: Arc<[Item]>,
-    /// Where each item stands, and what is known of it since it was first asked for.
+    /// The position of each item, and its facts once it was looked up for the first time.
     by_name: HashMap<String, (usize, OnceLock<Arc<Fact>>)>,
 }
 
-/// What is known of one item.
+/// Cached facts about one item.
 #[derive(Debug)]
 pub(crate) struct Fact {
-    /// What it does.
+    /// Its effect: read, write or unknown.
     pub(crate) effect: Effect,
-    /// Why its input schema cannot be used, found out when it is first called.
+    /// Why its input schema cannot be used, if so; computed at its first call.
     schema: OnceLock<Option<BadSchema>>,
-    /// What the rules say of it at each front, where that does not depend on the call.
+    /// The ruling at each front; `None` if rulings can depend on the call.
     rulings: Option<[OnceLock<Ruling>; 3]>,
 }
 
 // === impl Facts ===
 
 impl Facts {
-    /// The list by name. As long as it is the same list, nothing is worked out twice.
+    /// Returns the index of a list. It is rebuilt only when the server has another list.
     pub(crate) fn of(&self, server: &ServerName, kind: Kind, items: &Arc<[Item]>) -> Arc<Index> {
         let mut known = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (server.clone(), kind);
@@ -53,7 +53,7 @@ impl Facts {
         index
     }
 
-    /// The item of that name in a list: its definition, and what is known of it.
+    /// Looks up an item by name in an index: its definition and its facts.
     pub(crate) fn get(
         &self,
         policy: &Policy,
@@ -71,7 +71,7 @@ impl Facts {
         Some((item.definition.clone(), Arc::clone(fact)))
     }
 
-    /// What an item does.
+    /// Returns the effect of an item.
     pub(crate) fn effect(
         &self,
         policy: &Policy,
@@ -89,7 +89,7 @@ impl Index {
     fn new(items: &Arc<[Item]>) -> Self {
         let mut by_name = HashMap::with_capacity(items.len());
         for (place, item) in items.iter().enumerate() {
-            // Of two items of one name the first is meant, as everywhere.
+            // If two items have the same name, the first one counts, as everywhere.
             by_name.entry(item.name.clone()).or_insert_with(|| (place, OnceLock::new()));
         }
         Self { items: Arc::clone(items), by_name }
@@ -99,7 +99,7 @@ impl Index {
 // === impl Fact ===
 
 impl Fact {
-    /// Why its input schema cannot be used; `judge` is asked once.
+    /// Returns why its input schema cannot be used, if so. `judge` runs only once.
     pub(crate) fn bad_schema(
         &self,
         judge: impl FnOnce() -> Option<BadSchema>,
@@ -107,7 +107,7 @@ impl Fact {
         self.schema.get_or_init(judge).as_ref()
     }
 
-    /// What the rules say at this front; `decide` is asked only for what is not known yet.
+    /// Returns the ruling at this front. `decide` runs only if no ruling is cached.
     pub(crate) fn ruling(&self, front: Front, decide: impl FnOnce() -> Ruling) -> Ruling {
         let place = match front {
             Front::Cli => 0,

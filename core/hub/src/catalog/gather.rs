@@ -1,4 +1,4 @@
-//! Asks many servers at once and waits for as long as it makes sense.
+//! Lists many servers concurrently, with a deadline.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,48 +14,50 @@ use crate::Freshness;
 use crate::hub::Hub;
 use crate::ports::{Item, Listing};
 
-/// Within this time after an answer, the next one counts as coming right after it.
+/// An answer within this time after the previous one extends the wait.
 const SETTLE: Duration = Duration::from_millis(400);
 
-/// How long to wait for servers that do not answer.
+/// How long to wait for servers that have not answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Patience {
-    /// This long, then go on with what has come.
+    /// Waits up to this long.
     UpTo(Duration),
-    /// This long, but in any case until the first answer, and for as long as answers come in one
-    /// after the other.
+    /// Waits this long, but at least until the first answer, and for as long as further answers
+    /// follow in quick succession.
     ///
-    /// Somebody with one slow server waits for it; somebody with many does not wait for those
-    /// that never answer.
+    /// With a single slow server, the caller waits for it. With many servers, the caller does not
+    /// wait for those that never answer.
     UntilFirstOr(Duration),
-    /// Half as long again after the latest answer as that took, within bounds, and never longer than
-    /// `most` in all: where answers come fast, the others would be there too.
+    /// Waits, after each answer, half of the time that has passed by then, within bounds.
+    ///
+    /// The total never exceeds `most`. If answers come quickly, the remaining servers would have
+    /// answered too.
     Quiet {
-        /// After the latest answer, at the least.
+        /// Shortest wait after the latest answer.
         least: Duration,
-        /// After the latest answer, at the most.
+        /// Longest wait after the latest answer.
         after: Duration,
-        /// In all.
+        /// Longest wait in total.
         most: Duration,
     },
 }
 
-/// On whose behalf a server is asked.
+/// How a server is asked for its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask {
-    /// Not at all; it counts as not having answered yet.
+    /// The server is not asked; it counts as pending.
     Nothing,
-    /// On nobody's: one that starts when a client lists is not started for it.
+    /// No client needs the list: a server that starts when a client lists is not started for it.
     Glance,
-    /// For somebody who wants to know what there is.
+    /// A client needs the list.
     List,
 }
 
-/// What the servers answered, in the order of the configuration.
+/// The answers of the servers, in the order of the configuration.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    /// The lists that have come.
+    /// The lists that have arrived.
     pub lists: IndexMap<ServerName, Arc<[Item]>>,
     /// The servers that failed.
     pub failed: IndexMap<ServerName, CallError>,
@@ -97,7 +99,7 @@ pub(super) async fn gather(
                 }
                 arrived(&name);
                 answers.insert(name, result);
-                // One that fails says nothing about how long the others take.
+                // A failure does not show how long the other servers take.
                 let spent = hub.clock.monotonic().saturating_sub(begun);
                 if let (true, Some(left)) = (came, patience.left(spent)) {
                     late = hub.clock.sleep(left);
@@ -116,7 +118,7 @@ pub(super) async fn gather(
 // === impl Patience ===
 
 impl Patience {
-    /// How long to wait before the first answer.
+    /// Returns how long to wait for the first answer.
     fn limit(self) -> Duration {
         match self {
             Self::UpTo(limit) | Self::UntilFirstOr(limit) => limit,
@@ -124,7 +126,8 @@ impl Patience {
         }
     }
 
-    /// How much longer to wait behind an answer that took so long; `None` where that changes nothing.
+    /// Returns the new wait after an answer that arrived after `spent`; `None` keeps the current
+    /// wait.
     fn left(self, spent: Duration) -> Option<Duration> {
         match self {
             Self::Quiet { least, after, most } => {
@@ -135,11 +138,11 @@ impl Patience {
         }
     }
 
-    /// How much longer to wait when the time is up; `None` to go on with what has come.
+    /// Returns how much longer to wait after the deadline; `None` stops waiting.
     fn extension(self, hub: &Hub, last_answer: Option<Duration>) -> Option<Duration> {
         match (self, last_answer) {
             (Self::UpTo(_) | Self::Quiet { .. }, _) => None,
-            // Looked at again from time to time; it ends when the servers give up starting.
+            // Polls repeatedly until the first answer. It ends when the servers fail to start.
             (Self::UntilFirstOr(_), None) => Some(SETTLE),
             (Self::UntilFirstOr(_), Some(last)) => {
                 let quiet = hub.clock.monotonic().saturating_sub(last);

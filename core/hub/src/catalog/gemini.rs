@@ -1,13 +1,13 @@
-//! Schemas for Gemini: OpenAPI's words only, every reference written out, no cycle.
+//! Converts schemas for Gemini: only OpenAPI's keywords, references expanded, cycles cut.
 //!
-//! A single word that it does not know makes Gemini refuse the whole request, so what is not known
-//! to be taken is left out. Values that stay are the bytes that the server wrote, in its order.
+//! Gemini refuses the whole request because of a single unknown keyword, so everything that it is
+//! not known to accept is left out. Values that stay keep the server's bytes and order.
 
 use capstan_wire::{Json, compose, object};
 
 use super::provider::{MAX_DEPTH, MAX_SCHEMA, Unfit};
 
-/// Members that stay as they are.
+/// Members that are copied unchanged.
 const KEPT: [&str; 14] = [
     "title",
     "description",
@@ -25,13 +25,13 @@ const KEPT: [&str; 14] = [
     "maximum",
 ];
 
-/// The only formats that are taken.
+/// The only formats that Gemini accepts.
 const FORMATS: [&str; 6] = ["enum", "date-time", "int32", "int64", "float", "double"];
 
-/// What a schema costs besides its text, so that many small ones come to an end too.
+/// Cost of a schema besides its text, so that the budget also bounds many small schemas.
 const NODE: usize = 16;
 
-/// The schema as Gemini takes it.
+/// Converts a schema for Gemini.
 pub(super) fn fit(schema: &Json) -> Result<Json, Unfit> {
     let mut walk = Walk { document: schema, open: Vec::new(), budget: MAX_SCHEMA, depth: 0 };
     if !is_object(schema) {
@@ -46,23 +46,23 @@ pub(super) fn fit(schema: &Json) -> Result<Json, Unfit> {
     Ok(root.json())
 }
 
-/// Whether a schema says what is used when nothing is given; within `anyOf` none may.
+/// Keeps or drops `default` members; schemas within `anyOf` must not have one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Defaults {
     Keep,
     Drop,
 }
 
-/// The members of a schema that is being put together.
+/// The members of a schema that is being built.
 #[derive(Default)]
 struct Members(Vec<(String, Json)>);
 
-/// A walk through a schema, which ends whatever the schema is.
+/// A conversion of one schema; depth and budget guarantee that it ends.
 struct Walk<'a> {
     document: &'a Json,
-    /// The references that are being written out, outermost first.
+    /// The references that are being expanded, outermost first.
     open: Vec<String>,
-    /// How many bytes may still be written.
+    /// The number of bytes that may still be written.
     budget: usize,
     depth: usize,
 }
@@ -81,7 +81,8 @@ impl Members {
         }
     }
 
-    /// Adds what another schema says, where this one says nothing itself.
+    /// Adds the members of another schema that this one does not have; joins properties and
+    /// `required`.
     fn merge(&mut self, other: Self) {
         for (key, value) in other.0 {
             let joined = match (key.as_str(), self.get(&key)) {
@@ -96,7 +97,7 @@ impl Members {
         }
     }
 
-    /// Leaves out of `required` what is not among the properties; Gemini takes offence at it.
+    /// Removes names from `required` that are not properties; Gemini refuses them.
     fn tidy(&mut self) {
         let Some(required) = self.get("required") else { return };
         let properties = self.get("properties").cloned().unwrap_or_else(Json::empty_object);
@@ -168,7 +169,7 @@ impl Walk<'_> {
             "default" if defaults == Defaults::Keep => self.keep(members, key, value)?,
             "properties" => {
                 let given = object::members(value).map_err(odd)?;
-                // What can have no value cannot be offered.
+                // A property with the schema `false` can have no value and is left out.
                 let given = given.iter().filter(|(_, schema)| schema.as_bytes() != b"false");
                 let mut properties = Members::default();
                 for (name, schema) in given {
@@ -212,7 +213,7 @@ impl Walk<'_> {
         if key == "required" {
             members.merge(Members(vec![(key.to_owned(), value.clone())]));
         } else {
-            // The words beside a reference or a part of several count, not those within it.
+            // A member beside a reference or an `allOf` overrides the same member within it.
             members.put(key, value.clone());
         }
         Ok(())
@@ -223,7 +224,7 @@ impl Walk<'_> {
         items.iter().map(|item| self.schema(item, defaults)).collect()
     }
 
-    /// What a reference stands for; where it is within itself, only what kind of value it is.
+    /// Expands a reference. A recursive one is cut to its type and description.
     fn follow(&mut self, reference: &str, defaults: Defaults) -> Result<Members, Unfit> {
         let nowhere = || Unfit::Reference(short_text(reference));
         let target = lookup(self.document, reference).ok_or_else(nowhere)?;
@@ -251,7 +252,7 @@ impl Walk<'_> {
     }
 }
 
-/// One type, or several: `null` among them makes the value nullable, more make it a choice.
+/// Writes the type. With several types, `null` becomes `nullable`, and the rest become `anyOf`.
 fn types(members: &mut Members, value: &Json) {
     let Ok(several) = object::items(value) else {
         members.put("type", value.clone());
@@ -275,7 +276,7 @@ fn types(members: &mut Members, value: &Json) {
     }
 }
 
-/// What a reference within the document points at: `#` and a JSON pointer.
+/// Resolves a reference within the document: `#` and a JSON pointer.
 fn lookup(document: &Json, reference: &str) -> Option<Json> {
     let pointer = reference.strip_prefix('#')?;
     let mut parts = pointer.split('/');
@@ -293,7 +294,7 @@ fn lookup(document: &Json, reference: &str) -> Option<Json> {
     Some(found)
 }
 
-/// The members of both; of two with one name, the first.
+/// Merges the members of two objects. If both have a member, the first one wins.
 fn joined(one: &Json, other: &Json) -> Json {
     let mut all = object::members(one).unwrap_or_default();
     for (key, value) in object::members(other).unwrap_or_default() {
@@ -304,7 +305,7 @@ fn joined(one: &Json, other: &Json) -> Json {
     Members(all).json()
 }
 
-/// The items of both, each once.
+/// Concatenates two lists without duplicates.
 fn concatenated(one: &Json, other: &Json) -> Json {
     let mut all = object::items(one).unwrap_or_default();
     for item in object::items(other).unwrap_or_default() {
@@ -327,7 +328,7 @@ fn short(json: &Json) -> String {
     short_text(json.as_str())
 }
 
-/// The beginning of a text, for a message.
+/// Returns the beginning of a text, for a message.
 fn short_text(text: &str) -> String {
     text.chars().take(60).collect()
 }

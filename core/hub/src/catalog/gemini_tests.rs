@@ -1,4 +1,4 @@
-//! What becomes of schemas for Gemini.
+//! Tests of the conversion of schemas for Gemini.
 
 use super::*;
 

@@ -1,7 +1,7 @@
-//! The schema of a tool's arguments, as they are validated against it.
+//! Validates a tool's arguments against its input schema.
 //!
-//! The only place that knows the library which does it. A schema is a server's: it is bounded
-//! before it is compiled, and nothing that it points at is ever fetched.
+//! Only this module and `mismatch` use the JSON Schema library. A schema comes from a server: its
+//! size is bounded before it is compiled, and nothing that it refers to is ever fetched.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
@@ -22,24 +22,24 @@ const MAX_SCHEMA: usize = 256 * 1024;
 /// Deepest schema that is used, and deepest arguments that are validated.
 const MAX_DEPTH: usize = 64;
 
-/// Most mismatches that are told.
+/// Most mismatches that an error lists.
 const MAX_TOLD: usize = 5;
 
-/// How often a pattern may try again at one text.
+/// Limit on backtracking when a pattern is matched against one text.
 const MAX_BACKTRACKING: usize = 100_000;
 
-/// Largest pattern, compiled, in bytes.
+/// Largest compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1024 * 1024;
 
-/// How many schemas are remembered to be good or bad.
+/// Most schemas whose check is cached; then the cache is cleared.
 const MAX_KNOWN: usize = 1 << 16;
 
-/// A schema that can be used.
+/// An input schema that can be used.
 pub struct InputSchema {
     schema: Value,
-    /// Made when somebody needs it, where the schema is plainly sound.
+    /// Compiled on first use if the fast path recognised the schema as sound.
     validator: OnceLock<Validator>,
-    /// The arguments that must be there.
+    /// The names of the required arguments.
     required: Vec<String>,
 }
 
@@ -47,34 +47,34 @@ pub struct InputSchema {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadSchema {
-    /// Too much text.
+    /// The schema is too long.
     #[error("its input schema has more than {MAX_SCHEMA} bytes")]
     TooLarge,
-    /// Schemas within schemas within schemas.
+    /// The schema is nested too deeply.
     #[error("its input schema is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// Arguments are an object.
+    /// The schema does not describe an object, as arguments must be.
     #[error("its input schema is not that of an object")]
     NotObject,
-    /// A reference that leads nowhere, or out of the schema: nothing is fetched.
+    /// A reference points to nothing, or out of the schema; nothing is fetched.
     #[error("its input schema refers to `{0}`, which is not in it")]
     Reference(String),
-    /// Schemas that are made of themselves, or of so many others that no value is ever looked at.
+    /// Schemas refer to themselves, or one value would be checked against too many schemas.
     #[error("its input schema refers to itself or to more than {MAX_WEIGHT} schemas at one place")]
     Entangled,
-    /// It is no JSON Schema.
+    /// The schema is not valid JSON Schema.
     #[error("its input schema cannot be used: {0}")]
     Invalid(String),
 }
 
-/// What is wrong with arguments.
+/// Why arguments do not fit a schema, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Misfit(String);
 
-/// Which schemas are known to be good or bad.
+/// Cache of schema checks.
 ///
-/// Lists are asked for far more often than they change.
+/// Lists are requested far more often than they change.
 #[derive(Debug, Default)]
 pub struct Schemas {
     hasher: RandomState,
@@ -87,7 +87,7 @@ impl InputSchema {
     /// Compiles a schema.
     ///
     /// # Errors
-    /// When it is no schema of an object, or out of bounds.
+    /// Fails if it is not the schema of an object, or exceeds a bound.
     pub fn compile(schema: &Json) -> Result<Self, BadSchema> {
         if schema.len() > MAX_SCHEMA {
             return Err(BadSchema::TooLarge);
@@ -116,7 +116,7 @@ impl InputSchema {
             }
             Err(bad) => bad,
         };
-        // Who does not say which draft it is may mean an older one.
+        // A schema that does not name its draft may be written for an older one.
         let says = value.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let drafts: &[Draft] = match says {
             "" => &[Draft::Draft7, Draft::Draft4],
@@ -134,14 +134,14 @@ impl InputSchema {
     /// Validates arguments.
     ///
     /// # Errors
-    /// What is wrong with them, in words; secrets are masked.
+    /// Fails if the arguments do not fit. The error describes the mismatches, with secrets masked.
     pub fn check(&self, arguments: &Json) -> Result<(), Misfit> {
         let mut value: Value = arguments.read().map_err(|error| Misfit(mismatch::cause(&error)))?;
         if is_deeper(&value, MAX_DEPTH) {
             return Err(Misfit(format!("they are nested deeper than {MAX_DEPTH} levels")));
         }
         if let Some(members) = value.as_object_mut() {
-            // Many write null for what they leave out, and servers take it as that.
+            // Many clients write null for an argument that they leave out, and servers accept that.
             members.retain(|name, value| !value.is_null() || self.required.contains(name));
         }
         let validator = match self.validator.get() {
@@ -167,10 +167,10 @@ impl InputSchema {
 // === impl Schemas ===
 
 impl Schemas {
-    /// Whether a schema can be used.
+    /// Checks that a schema can be used.
     ///
     /// # Errors
-    /// When it cannot.
+    /// Fails if it cannot be used.
     pub fn check(&self, schema: &Json) -> Result<(), BadSchema> {
         if schema.len() <= MAX_SCHEMA && describes_arguments(schema) {
             return Ok(());
@@ -190,7 +190,7 @@ impl Schemas {
     }
 }
 
-/// The arguments that a schema says must be there.
+/// Returns the names of the arguments that a schema requires.
 fn required(schema: &Value) -> Vec<String> {
     let names = schema.get("required").and_then(Value::as_array);
     let names = names.into_iter().flatten().filter_map(Value::as_str);
@@ -211,7 +211,7 @@ fn build(schema: &Value, draft: Option<Draft>) -> Result<Validator, BadSchema> {
     options.build(schema).map_err(|error| BadSchema::Invalid(mismatch::tell_schema(&error)))
 }
 
-/// Whether values stand within values more than `levels` deep.
+/// True if a value is nested more than `levels` deep.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let Some(left) = levels.checked_sub(1) else { return true };
     match value {

@@ -1,4 +1,4 @@
-//! Which schemas are used, and what is said of arguments that do not fit.
+//! Tests of which schemas are usable, and of the messages about arguments that do not fit.
 
 use super::*;
 
@@ -160,7 +160,7 @@ fn a_schema_that_cannot_be_used_says_why() {
 fn what_is_remembered_of_schemas_is_bounded_and_right() {
     let schemas = Schemas::default();
     for _ in 0..2 {
-        // What is plainly right need not be remembered.
+        // Schemas that the fast path recognises are not cached.
         assert_eq!(schemas.check(&json("{}")), Ok(()));
         assert_eq!(schemas.check(&json(r#"{"type":["object"]}"#)), Ok(()));
         assert_eq!(schemas.check(&json("[]")), Err(BadSchema::NotObject));

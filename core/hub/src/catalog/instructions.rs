@@ -1,16 +1,17 @@
-//! The instructions of servers: scanned, cut to size, and labelled by who wrote them.
+//! The instructions of servers: scanned, shortened and labelled with the server's name.
 
 use std::fmt::Write as _;
 
 use capstan_model::ServerName;
 use capstan_safety::injection::sanitized;
 
-/// Most that one server may say, in bytes.
+/// Longest instructions of one server, in bytes.
 pub const MAX_INSTRUCTIONS: usize = 2 * 1024;
 
-/// One text out of the instructions of several servers, sorted by server.
+/// Merges the instructions of several servers into one text, sorted by server.
 ///
-/// Each part says whose it is, so that no server can speak for another or for the operator.
+/// Each part is labelled with its server, so that no server can speak for another or for the
+/// operator.
 pub fn merged_instructions<'a>(
     servers: impl IntoIterator<Item = (&'a ServerName, &'a str)>,
 ) -> String {
@@ -28,8 +29,8 @@ pub fn merged_instructions<'a>(
     merged
 }
 
-/// The instructions of one server, no longer than they may be, with whatever is meant to take over
-/// a model masked.
+/// Returns the instructions of one server, with prompt injections masked, cut to
+/// [`MAX_INSTRUCTIONS`].
 pub fn capped_instructions(text: &str) -> String {
     let text = sanitized(text);
     let text = text.trim();

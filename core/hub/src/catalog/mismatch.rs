@@ -1,4 +1,4 @@
-//! Says in words why a value does not fit a schema.
+//! Describes in words why a value does not fit a schema.
 
 #![expect(
     clippy::wildcard_enum_match_arm,
@@ -14,21 +14,21 @@ use jsonschema::paths::{Location, LocationSegment};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
 
-/// Longest value or pattern that is repeated.
+/// Longest value or pattern that a message quotes, in characters.
 const MAX_SHOWN: usize = 60;
 
-/// Longest message of somebody else.
+/// Longest foreign message that is quoted, in characters.
 const MAX_CAUSE: usize = 160;
 
 /// Most names or choices that are listed.
 const MAX_LISTED: usize = 8;
 
-/// What is wrong with arguments at one place.
+/// Describes one mismatch in arguments.
 pub(super) fn tell(error: &ValidationError<'_>) -> String {
     say(error, "the arguments")
 }
 
-/// What is wrong with a schema at one place.
+/// Describes one mistake in a schema.
 pub(super) fn tell_schema(error: &ValidationError<'_>) -> String {
     match error.kind() {
         Reason::Referencing(cause) => cut(&cause.to_string(), MAX_CAUSE),
@@ -37,12 +37,12 @@ pub(super) fn tell_schema(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The beginning of a text of somebody else.
+/// Shortens a text that comes from a server.
 pub(super) fn short(text: &str) -> String {
     cut(text, MAX_SHOWN)
 }
 
-/// The innermost reason of an error of somebody else.
+/// Returns the innermost cause of an error, shortened.
 pub(super) fn cause(error: &dyn Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {
@@ -51,7 +51,7 @@ pub(super) fn cause(error: &dyn Error) -> String {
     cut(&innermost.to_string(), MAX_CAUSE)
 }
 
-/// Whether the value may fit all the same: it took too long to find out.
+/// True if the value may still fit: the check ran into a limit before it was done.
 pub(super) fn is_doubtful(error: &ValidationError<'_>) -> bool {
     matches!(
         error.kind(),
@@ -107,7 +107,7 @@ fn say(error: &ValidationError<'_>, root: &str) -> String {
     }
 }
 
-/// What a value must be or have by a limit; `None` when the reason is no limit.
+/// Describes the limit that a value violates; `None` if the reason is not a limit.
 fn limit(kind: &Reason) -> Option<String> {
     Some(match kind {
         Reason::Minimum { limit } => format!("be at least {limit}"),
@@ -126,7 +126,8 @@ fn limit(kind: &Reason) -> Option<String> {
     })
 }
 
-/// A value that fits none of several forms: what it could be, or what the nearest form says.
+/// Describes a value that fits none of several forms: the possible types, or the nearest form's
+/// error.
 fn none_of(context: &[Vec<ValidationError<'static>>], who: &str, given: &str) -> String {
     let first = |form: &Vec<ValidationError<'static>>| match form.first().map(ValidationError::kind)
     {
@@ -152,7 +153,7 @@ fn is_choice(kind: &Reason) -> bool {
     matches!(kind, Reason::AnyOf { .. } | Reason::OneOfNotValid { .. })
 }
 
-/// A place as it is typed: `issue.labels[0]`.
+/// Formats a path as it is typed: `issue.labels[0]`.
 fn place(path: &Location) -> String {
     let mut text = String::new();
     for segment in path.segments() {
@@ -190,7 +191,7 @@ fn noun(kind: JsonType) -> &'static str {
     }
 }
 
-/// What was given, as far as it may be shown.
+/// Describes the given value; secrets are masked, and lists and objects only named.
 fn given(value: &Value, path: &Location) -> String {
     let is_secret = |segment: LocationSegment<'_>| match segment {
         LocationSegment::Property(name) => is_secret_name(&name),
@@ -210,7 +211,7 @@ fn literal(value: &Value) -> String {
     format!("`{}`", cut(&value.to_string(), MAX_SHOWN))
 }
 
-/// Some of several words, and how many there are besides.
+/// Joins the first few words, and says how many are left out.
 fn listed(words: &[String], between: &str) -> String {
     let mut shown: Vec<String> = words.iter().take(MAX_LISTED).cloned().collect();
     if let Some(more) = words.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {

@@ -1,4 +1,8 @@
-//! What there is to call: the lists of all servers, side by side.
+//! The catalog: the tools, resources and prompts of all servers.
+//!
+//! `gather` lists many servers at once; `names`, `naming` and `public` give items their public
+//! names; `overrides` applies the operator's changes to tools; `input` validates arguments;
+//! `provider` converts schemas for model APIs.
 
 mod completion;
 mod effects;
@@ -47,23 +51,23 @@ use crate::hub::Hub;
 use crate::pipeline::fallback;
 use crate::ports::{Item, Listing};
 
-/// What a hub keeps of the lists that it has seen.
+/// The hub's caches of the lists that it has seen.
 #[derive(Debug, Default)]
 pub struct Catalog {
-    /// What items are called towards clients and models.
+    /// The public names of items, as clients and models see them.
     pub names: Names,
-    /// Which schemas can be used.
+    /// Cache of the schemas that were checked.
     pub schemas: Schemas,
-    /// What is known of items.
+    /// Cache of the effects and rulings of items.
     pub facts: Facts,
-    /// What the operator changes about tools. The names know of it too.
+    /// The operator's changes to tools. `names` uses the same overrides.
     pub overrides: Arc<Overrides>,
 }
 
 impl Hub {
-    /// Asks servers for a list, all at the same time; `arrived` is told of each answer.
+    /// Lists all servers concurrently, and calls `arrived` after each answer.
     ///
-    /// A slow, hanging or broken server delays and breaks no other.
+    /// A slow, hanging or broken server neither delays nor breaks the others.
     pub async fn gather(
         &self,
         listing: Listing,
@@ -73,7 +77,7 @@ impl Hub {
         gather::gather(self, listing, patience, &|_| Ask::List, arrived).await
     }
 
-    /// Asks each server as `how` says.
+    /// Lists all servers concurrently; `how` chooses for each server how it is asked.
     pub async fn gather_from(
         &self,
         listing: Listing,
@@ -83,17 +87,16 @@ impl Hub {
         gather::gather(self, listing, patience, how, &mut |_| {}).await
     }
 
-    /// The tools in `gathered` that `caller` could be permitted to call.
+    /// Returns the tools in `gathered` that `caller` could be permitted to call.
     ///
-    /// A tool is listed if and only if calling it could be permitted and its schema can be used;
-    /// those whose schema cannot are in [`Self::hidden_tools`].
+    /// A tool is listed if and only if calling it could be permitted and its schema can be used.
+    /// [`Self::hidden_tools`] returns the tools whose schema cannot be used.
     pub fn visible_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<ToolView> {
         let tools = self.permitted_tools(gathered, caller);
         tools.filter(|(_, item)| self.is_usable(item)).map(|(view, _)| view).collect()
     }
 
-    /// The tools in `gathered` that `caller` is not shown because of their schemas,
-    /// with the reason.
+    /// Returns an error for each permitted tool in `gathered` that is hidden because of its schema.
     pub fn hidden_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<CallError> {
         let tools = self.permitted_tools(gathered, caller);
         tools
@@ -103,16 +106,17 @@ impl Hub {
             .collect()
     }
 
-    /// What a model API calls the tools of `gathered`, in the order of the configuration.
+    /// Gives the tools of `gathered` public names in this alphabet, in the order of the
+    /// configuration.
     ///
-    /// Such a name stands for its tool from then on, wherever a name is taken.
+    /// From then on, such a name is accepted wherever a tool can be named.
     pub fn name_tools(&self, gathered: &Gathered, alphabet: Alphabet) {
         for (server, items) in &gathered.lists {
             self.catalog.names.learn(Kind::Tool, alphabet, server, items);
         }
     }
 
-    /// Refuses a tool whose schema cannot be used. What is known of the tool remembers the answer.
+    /// Refuses a tool whose schema cannot be used. The result is cached in `fact`, if there is one.
     pub(crate) fn refuse_bad_schema(
         &self,
         id: &ItemId,
@@ -129,22 +133,22 @@ impl Hub {
         bad.map_or(Ok(()), |bad| Err(hidden(bad)))
     }
 
-    /// Whether the input schema of a tool can be used. A tool without one is hidden everywhere.
+    /// True if the tool's input schema can be used. If not, the tool is hidden everywhere.
     pub(crate) fn is_usable(&self, tool: &Item) -> bool {
         self.catalog.schemas.check(&tool::input_schema(&tool.definition)).is_ok()
     }
 
-    /// How many of these tools are not hidden because of their schemas.
+    /// Counts the tools whose schema can be used.
     pub fn count_usable(&self, tools: &[Item]) -> usize {
         tools.iter().filter(|tool| self.is_usable(tool)).count()
     }
 
-    /// What an item does.
+    /// Returns the effect of an item.
     pub(crate) fn effect_of(&self, id: &ItemId, kind: Kind, definition: &Json) -> Effect {
         self.catalog.facts.effect(&self.policy, id, kind, definition)
     }
 
-    /// Looks at one line of a server's list.
+    /// Builds the view of one tool from a server's list, with the operator's overrides applied.
     pub(crate) fn tool_view(&self, server: &ServerName, item: &Item) -> ToolView {
         let id = ItemId { server: server.clone(), item: item.name.clone() };
         let effect = self.effect_of(&id, Kind::Tool, &item.definition);
@@ -169,8 +173,10 @@ impl Hub {
         views.filter(listed)
     }
 
-    /// The items of one kind in `gathered` that `caller` could be permitted to use, without tools
-    /// whose schema cannot be used. Of a template the rules look at the text of the template.
+    /// Returns the items of one kind in `gathered` that `caller` could be permitted to use.
+    ///
+    /// Tools whose schema cannot be used are left out. For a template, rules match the text of the
+    /// template.
     pub fn visible_items<'a>(
         &self,
         gathered: &'a Gathered,
@@ -187,7 +193,7 @@ impl Hub {
         all.filter(listed).collect()
     }
 
-    /// About how many tokens the tools of a server cost a model that `caller` talks to.
+    /// Estimates how many tokens the tools of a server that `caller` sees cost a model.
     pub fn tokens(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> usize {
         let usable = tools.iter().filter(|tool| self.is_usable(tool));
         let views = usable.map(|tool| self.tool_view(server, tool));
@@ -195,15 +201,17 @@ impl Hub {
         views.filter(listed).map(|view| view.tokens).sum()
     }
 
-    /// Whether `caller` is shown a tool: calling it could be permitted and its schema can be used.
+    /// True if `caller` is shown a tool: calling it could be permitted and its schema can be used.
     pub fn shows_tool(&self, caller: &Caller, server: &ServerName, tool: &Item) -> bool {
         let id = ItemId { server: server.clone(), item: tool.name.clone() };
         let effect = self.effect_of(&id, Kind::Tool, &tool.definition);
         self.could_permit(&id, Kind::Tool, effect, caller) && self.is_usable(tool)
     }
 
-    /// Whether `caller` is shown an item. What it does is worked out only where that makes a
-    /// difference, because a first list is of many items of which few are ever used.
+    /// True if `caller` is shown an item.
+    ///
+    /// The effect is computed only where it makes a difference, because a first list has many
+    /// items, of which few are ever used.
     fn is_listed(&self, id: &ItemId, kind: Kind, definition: &Json, caller: &Caller) -> bool {
         let could = |effect| self.could_permit(id, kind, effect, caller);
         match [Effect::Read, Effect::Write, Effect::Unknown].map(could) {
@@ -213,13 +221,13 @@ impl Hub {
         }
     }
 
-    /// Whether `caller` could be permitted to read a resource.
+    /// True if `caller` could be permitted to read a resource.
     pub fn shows_resource(&self, caller: &Caller, server: &ServerName, uri: &str) -> bool {
         let id = ItemId { server: server.clone(), item: uri.to_owned() };
         self.could_permit(&id, Kind::Resource, Effect::Read, caller)
     }
 
-    /// Whether `caller` could be permitted to use an item, with the right arguments.
+    /// True if `caller` could be permitted to use an item, given the right arguments.
     pub(crate) fn could_permit(
         &self,
         id: &ItemId,
@@ -245,7 +253,7 @@ impl Hub {
     }
 }
 
-/// The names of `items`, for completions and hints.
+/// Returns the names of `items`, for completions and hints.
 pub fn names(items: &[Item]) -> impl Iterator<Item = &str> {
     items.iter().map(|item| item.name.as_str())
 }

@@ -1,4 +1,4 @@
-//! The public names of everything that a hub offers, shared by all who ask.
+//! The public names of everything that a hub offers, shared by all sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use super::naming::{Alphabet, HEAD, NameTable};
 use super::overrides::Overrides;
 use crate::ports::Item;
 
-/// The names of tools and prompts, in each alphabet that somebody asked for.
+/// The public names of tools and prompts, in each alphabet that was used so far.
 #[derive(Debug, Default)]
 pub struct Names {
     servers: HashMap<ServerName, Naming>,
@@ -21,20 +21,21 @@ pub struct Names {
 #[derive(Clone, Debug, Default)]
 struct Table {
     names: NameTable,
-    /// The lists that were taken in. As long as a list is the same there is nothing to do.
+    /// The lists that are in the table. A list that has not changed is not processed again.
     lists: HashMap<ServerName, Arc<[Item]>>,
 }
 
 // === impl Names ===
 
 impl Names {
-    /// Names for these servers; one that is not among them has its items prefixed.
+    /// Creates names for these servers. A server that is not among them uses [`Naming::Prefixed`].
     pub fn new(servers: impl IntoIterator<Item = (ServerName, Naming)>) -> Self {
         Self { servers: servers.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same, where tools are called as the operator says. A server whose tools the operator now
-    /// calls something else gives up the names that it had.
+    /// Replaces the overrides, which decide what tools are called.
+    ///
+    /// A server whose tools the operator now renames differently loses the names that it had.
     #[must_use]
     pub fn with(self, overrides: Arc<Overrides>) -> Self {
         let other = |server: &ServerName| !overrides.renames_as(&self.overrides, server);
@@ -49,8 +50,9 @@ impl Names {
         Self { overrides, ..self }
     }
 
-    /// Names for these servers in the place of ours. What is called by a name stays so, for as long
-    /// as its server is there and names its items in the same way.
+    /// Creates names for these servers, keeping the names that are already in use.
+    ///
+    /// An item keeps its name for as long as its server exists and its naming has not changed.
     #[must_use]
     pub fn then(&self, servers: impl IntoIterator<Item = (ServerName, Naming)>) -> Self {
         let new = Self::new(servers);
@@ -59,12 +61,12 @@ impl Names {
         for table in tables.values_mut() {
             table.forget(gone);
         }
-        // Ours, by which the names were given; `with` sees what others make of them.
+        // The names were given under these overrides; `with` compares them with the new ones.
         let overrides = Arc::clone(&self.overrides);
         Self { tables: Mutex::new(tables), overrides, ..new }
     }
 
-    /// Takes in what a server lists now. Of several servers the first one chooses first.
+    /// Adds a server's current list. If servers compete for a name, the one added first gets it.
     pub fn learn(&self, kind: Kind, alphabet: Alphabet, server: &ServerName, items: &Arc<[Item]>) {
         let overlay = match kind {
             Kind::Tool => self.overrides.learn(server, items),
@@ -83,20 +85,20 @@ impl Names {
         drop(tables);
     }
 
-    /// The name of an item that was learned of.
+    /// Returns the public name of an item, if its list was added.
     pub fn public(&self, kind: Kind, alphabet: Alphabet, id: &ItemId) -> Option<Arc<str>> {
         self.tables().get(&(kind, alphabet))?.names.public(id).cloned()
     }
 
-    /// The item of a name that was given to one.
+    /// Returns the item that has this public name.
     pub fn resolve(&self, kind: Kind, alphabet: Alphabet, name: &str) -> Option<ItemId> {
         self.tables().get(&(kind, alphabet))?.names.resolve(name)
     }
 
-    /// Whether an item of this server could have such a name.
+    /// True if an item of this server could have this public name.
     pub(crate) fn may_name(&self, server: &ServerName, name: &str) -> bool {
         let begins = |prefix: &str| {
-            // A name that was too long has only its first characters left.
+            // A shortened name keeps only its first characters.
             let prefix = prefix.get(..HEAD).unwrap_or(prefix);
             name.starts_with(prefix)
                 || name.strip_prefix('_').is_some_and(|name| name.starts_with(prefix))
@@ -113,7 +115,7 @@ impl Names {
     }
 
     fn tables(&self) -> MutexGuard<'_, HashMap<(Kind, Alphabet), Table>> {
-        // No invariant of ours spans two statements, so what a panic left behind is whole.
+        // No invariant spans two statements, so the tables are consistent after a panic.
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -121,7 +123,7 @@ impl Names {
 // === impl Table ===
 
 impl Table {
-    /// Forgets the names of those servers.
+    /// Removes the names of the servers for which `gone` returns true.
     fn forget(&mut self, gone: impl Fn(&ServerName) -> bool) {
         let gone: Vec<ServerName> =
             self.lists.keys().filter(|server| gone(server)).cloned().collect();

@@ -1,4 +1,4 @@
-//! Names that models and clients accept: clean, short, unique, and bound for as long as they are known.
+//! Gives items public names that models and clients accept: clean, short, unique and stable.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::fmt::Write as _;
@@ -8,42 +8,42 @@ use capstan_model::name::{FOREIGN_PREFIX, SEPARATOR};
 use capstan_model::{ItemId, Naming, ServerName};
 use sha2::{Digest, Sha256};
 
-/// Longest name that all model APIs take.
+/// Longest name that all model APIs accept.
 pub const MAX_NAME: usize = 63;
 
-/// What is kept of the beginning of a longer name.
+/// Number of characters kept from the beginning of a name that is too long.
 pub(super) const HEAD: usize = 28;
 
-/// What is kept of the end of a longer name.
+/// Number of characters kept from the end of a name that is too long.
 const TAIL: usize = 32;
 
-/// What stands between the two.
+/// Stands between the two parts of a shortened name.
 const GAP: &str = "___";
 
-/// How many characters of a name become a hash when another item has that name.
+/// Number of hash digits that are appended to a name that another item already has.
 const HASH: usize = 12;
 
-/// How many items that a server no longer lists keep their names, so that nothing else is called
-/// by them.
+/// Number of items per server that keep their names after the server stops listing them, so that no
+/// other item gets these names.
 const MAX_RETIRED: usize = 1024;
 
-/// The characters that names may have.
+/// The characters that are allowed in a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Alphabet {
     /// `A-Z`, `a-z`, `0-9`, `_`, `.` and `-`.
     #[default]
     Usual,
-    /// The same, and the first is a letter or `_`.
+    /// The characters of [`Self::Usual`]; the first is a letter or `_`.
     LetterFirst,
-    /// The same as [`Self::Usual`], without the dot.
+    /// The characters of [`Self::Usual`] without the dot.
     NoDots,
 }
 
-/// The names of the items of one kind.
+/// The public names of all items of one kind.
 ///
-/// It is told of lists, one server at a time, and keeps what it once gave: a name means the same
-/// item until the item is gone, and for a good while after that. The same lists in the same order
-/// give the same names, whatever the order within a list.
+/// Lists are added one server at a time, and names that were given are kept: a name means the same
+/// item until the item is gone, and for up to `MAX_RETIRED` further removals after that. The same
+/// lists in the same order give the same names, regardless of the order within a list.
 #[derive(Clone, Debug, Default)]
 pub struct NameTable {
     alphabet: Alphabet,
@@ -51,7 +51,7 @@ pub struct NameTable {
     by_server: HashMap<Arc<ServerName>, Theirs>,
 }
 
-/// What a name stands for.
+/// The item that a name stands for.
 #[derive(Clone, Debug)]
 struct Bound {
     server: Arc<ServerName>,
@@ -62,14 +62,14 @@ struct Bound {
 #[derive(Clone, Debug, Default)]
 struct Theirs {
     names: HashMap<Arc<str>, Arc<str>>,
-    /// Those that are no longer listed, longest gone first.
+    /// The items that are no longer listed, longest gone first.
     retired: VecDeque<Arc<str>>,
 }
 
 // === impl Alphabet ===
 
 impl Alphabet {
-    /// All of them, the usual one first.
+    /// All alphabets, the usual one first.
     pub const ALL: [Self; 3] = [Self::Usual, Self::LetterFirst, Self::NoDots];
 
     fn has(self, c: char) -> bool {
@@ -80,7 +80,7 @@ impl Alphabet {
         c.is_ascii_alphanumeric() || matches!(c, '_' | '-') || dot
     }
 
-    /// `text` in these characters, of any length.
+    /// Replaces each character of `text` that is not in this alphabet. The length is not limited.
     fn spell(self, text: &str) -> String {
         let mut name = String::with_capacity(text.len() + 1);
         let begins_well = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
@@ -95,12 +95,12 @@ impl Alphabet {
 // === impl NameTable ===
 
 impl NameTable {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(alphabet: Alphabet) -> Self {
         Self { alphabet, ..Self::default() }
     }
 
-    /// Takes in what a server lists now. Of several servers the first one chooses first.
+    /// Adds a server's current list. If servers compete for a name, the one added first gets it.
     pub fn update<'a>(
         &mut self,
         server: &ServerName,
@@ -110,7 +110,7 @@ impl NameTable {
         self.update_shown(server, naming, items.into_iter().map(|item| (item, item)));
     }
 
-    /// The same, with what each item is to be called beside its own name.
+    /// Like [`Self::update`], but each item comes as a pair: its own name and its shown name.
     pub fn update_shown<'a>(
         &mut self,
         server: &ServerName,
@@ -132,7 +132,7 @@ impl NameTable {
             theirs.names.insert(Arc::clone(&item), Arc::clone(&name));
             self.by_name.insert(name, Bound { server: Arc::clone(&server), item });
         };
-        // Names that need no change come first, so that an id means the item that it spells.
+        // Unchanged names are given first, so that an id means the item that it spells.
         let mut changed = Vec::new();
         for (item, shown) in shown {
             if theirs.names.contains_key(item) {
@@ -150,18 +150,18 @@ impl NameTable {
         }
     }
 
-    /// Forgets a server that is gone, with all its names.
+    /// Removes a server and all its names.
     pub fn forget(&mut self, server: &ServerName) {
         self.by_server.remove(server);
         self.by_name.retain(|_, bound| *bound.server != *server);
     }
 
-    /// The name of an item.
+    /// Returns the public name of an item.
     pub fn public(&self, id: &ItemId) -> Option<&Arc<str>> {
         self.by_server.get(&id.server)?.names.get(id.item.as_str())
     }
 
-    /// The item of a name.
+    /// Returns the item that has this public name.
     pub fn resolve(&self, name: &str) -> Option<ItemId> {
         let Bound { server, item } = self.by_name.get(name)?;
         Some(ItemId { server: ServerName::clone(server), item: item.to_string() })
@@ -171,7 +171,7 @@ impl NameTable {
 // === impl Theirs ===
 
 impl Theirs {
-    /// Sets aside what is no longer listed; gives back the names that are free again.
+    /// Retires items that are no longer listed. Returns the names that become free.
     fn retire(&mut self, listed: &BTreeMap<&str, &str>) -> Vec<Arc<str>> {
         self.retired.retain(|item| !listed.contains_key(item.as_ref()));
         let aside: BTreeSet<&str> = self.retired.iter().map(AsRef::as_ref).collect();
@@ -188,11 +188,11 @@ impl Theirs {
     }
 }
 
-/// What an item would like to be called, best first.
+/// The candidate names of an item, best first.
 struct Wishes<'a> {
     item: &'a str,
     names: Vec<String>,
-    /// Whether the best of them is not what it really is called.
+    /// True if the best candidate differs from the name that the item really has.
     changed: bool,
 }
 
@@ -216,7 +216,7 @@ impl<'a> Wishes<'a> {
         Self { item, names, changed }
     }
 
-    /// The first of the names that is free; the last one with a hash when none is.
+    /// Returns the first candidate that is free; if none is, the last one with a hash appended.
     fn first_free(&self, server: &ServerName, taken: &HashMap<Arc<str>, Bound>) -> Arc<str> {
         let is_free = |name: &&String| !taken.contains_key(name.as_str());
         if let Some(name) = self.names.iter().find(is_free) {
@@ -229,7 +229,7 @@ impl<'a> Wishes<'a> {
             let hash = hash(server, self.item, attempt);
             format!("{head}{hash}")
         });
-        // Every attempt has another hash, and there are fewer names than hashes.
+        // Each attempt has another hash, and there are fewer names than hashes.
         hashed
             .map(String::into_boxed_str)
             .find(|name| !taken.contains_key(name.as_ref()))
@@ -237,10 +237,10 @@ impl<'a> Wishes<'a> {
     }
 }
 
-/// Whether a bare name cannot be read as the id of an item of some server.
+/// True if a bare name cannot be read as the id of an item of some server.
 ///
-/// A server chooses the names of its tools. None must get the name that another server's tool has,
-/// or will have when that server is added.
+/// A server chooses the names of its tools. It must not get a name that a tool of another server
+/// has, or would have once that server is added.
 fn is_distinct(name: &str) -> bool {
     let is_id = |separator: &str| {
         name.split_once(separator)
@@ -249,7 +249,7 @@ fn is_distinct(name: &str) -> bool {
     !name.is_empty() && !is_id(SEPARATOR) && !is_id(".")
 }
 
-/// A name of at most [`MAX_NAME`] characters: of a longer one, its two ends.
+/// Shortens a name to at most [`MAX_NAME`] characters by keeping its two ends.
 fn shorten(name: String) -> String {
     // Only ASCII is left, so bytes are characters.
     let ends = (name.get(..HEAD), name.len().checked_sub(TAIL).and_then(|at| name.get(at..)));
@@ -259,7 +259,7 @@ fn shorten(name: String) -> String {
     }
 }
 
-/// Twelve hexadecimal digits that tell an item from all others.
+/// Returns twelve hexadecimal digits that distinguish an item from all others.
 fn hash(server: &ServerName, item: &str, attempt: u64) -> String {
     let text = format!("{server}\0{item}\0{attempt}");
     let digest = Sha256::digest(text.as_bytes());

@@ -1,4 +1,4 @@
-//! What holds of public names, by example and for any lists.
+//! Tests of public names, by example and for arbitrary lists.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,7 @@ fn id(server_name: &str, item: &str) -> ItemId {
     ItemId { server: server(server_name), item: item.to_owned() }
 }
 
-/// A table that was told of these lists, in this order.
+/// Returns a table to which these lists were added, in this order.
 fn table(alphabet: Alphabet, lists: &[(&str, Naming, &[&str])]) -> NameTable {
     let mut table = NameTable::new(alphabet);
     for (name, naming, items) in lists {
@@ -23,7 +23,7 @@ fn table(alphabet: Alphabet, lists: &[(&str, Naming, &[&str])]) -> NameTable {
     table
 }
 
-/// What one item alone is called.
+/// Returns the name of a single item.
 fn called(alphabet: Alphabet, naming: Naming, item: &str) -> String {
     let table = table(alphabet, &[("s", naming, &[item])]);
     table.public(&id("s", item)).unwrap().to_string()
@@ -139,13 +139,13 @@ fn alphabets() -> impl Strategy<Value = Alphabet> {
     prop_oneof![Just(Alphabet::Usual), Just(Alphabet::LetterFirst), Just(Alphabet::NoDots)]
 }
 
-/// Names that clash often, names that are long, and any others.
+/// Names that collide often, long names, and arbitrary ones.
 fn items() -> impl Strategy<Value = Vec<String>> {
     let item = prop_oneof!["[ab][ _./ü]{0,2}[ab]?", "[ab]{60,70}", "s[12]__[ab]", ".{0,80}"];
     proptest::collection::vec(item, 0..8)
 }
 
-/// Lists of up to four servers, in the order in which they come.
+/// Lists of up to four servers, in the order in which they are added.
 fn lists() -> impl Strategy<Value = Vec<(ServerName, Naming, Vec<String>)>> {
     let server = (0..4_usize).prop_map(|number| format!("s{number}").parse().unwrap());
     proptest::collection::vec((server, namings(), items()), 0..8)
@@ -157,7 +157,7 @@ fn tell(table: &mut NameTable, lists: &[(ServerName, Naming, Vec<String>)]) {
     }
 }
 
-/// Every item that was ever told of, with its name.
+/// Returns every item that was ever added, with its name.
 fn all(table: &NameTable, lists: &[(ServerName, Naming, Vec<String>)]) -> Vec<(ItemId, String)> {
     let ids = lists.iter().flat_map(|(server, _, items)| {
         items.iter().map(|item| ItemId { server: server.clone(), item: item.clone() })

@@ -1,8 +1,8 @@
-//! What the operator changes about single tools: how they are shown, and what they are called with.
+//! The operator's overrides of single tools: how they are shown, and with which arguments they run.
 //!
-//! **Invariant:** whatever is shown, a tool is its server's: rules, effects and the audit log know it
-//! by the name and the definition that its server gives it. What is settled for it is put into a
-//! call before anything is decided about that call.
+//! **Invariant:** overrides change only the presentation. Rules, effects and the audit log use the
+//! name and the definition that the server gives a tool. Pinned and default arguments are put into
+//! a call before anything is decided about that call.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,21 +20,21 @@ use crate::ports::Item;
 /// How one tool is shown and called.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Override {
-    /// What it is called instead.
+    /// Replaces the tool's name.
     pub name: Option<String>,
-    /// Its title instead.
+    /// Replaces the tool's title.
     pub title: Option<String>,
-    /// What it does, in other words.
+    /// Replaces the tool's description.
     pub description: Option<String>,
-    /// Arguments for whoever gives none.
+    /// Values of arguments that the caller leaves out.
     pub default: Map<String, Value>,
-    /// Arguments that nobody chooses.
+    /// Values of arguments that the caller cannot set.
     pub pin: Map<String, Value>,
-    /// Parameters that nobody sees or gives.
+    /// Parameters that are hidden from callers, who cannot set them either.
     pub hide_parameters: Vec<String>,
 }
 
-/// The overrides of all servers, and what they make of the lists that were seen last.
+/// The overrides of all servers, applied to the lists that were seen last.
 #[derive(Debug, Default)]
 pub struct Overrides {
     servers: HashMap<ServerName, IndexMap<String, Override>>,
@@ -44,9 +44,9 @@ pub struct Overrides {
 /// A tool as it is shown.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shown {
-    /// What it is called.
+    /// Its shown name.
     pub name: String,
-    /// Its definition, under that name.
+    /// Its definition, with the shown name in it.
     pub definition: Json,
 }
 
@@ -56,21 +56,21 @@ struct Seen {
     overlay: Arc<Overlay>,
 }
 
-/// What the overrides of a server make of its list.
+/// The overrides of one server, applied to its list.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
-    /// By the server's own names.
+    /// Shown tools, by the server's own names.
     shown: HashMap<String, Arc<Shown>>,
-    /// The server's own names, by new ones.
+    /// The server's own names, by shown names.
     own: HashMap<String, String>,
-    /// What the overrides ask for in vain.
+    /// Overrides that have no effect, as messages.
     problems: Vec<String>,
 }
 
 // === impl Overrides ===
 
 impl Overrides {
-    /// These overrides, by server and by the server's own names.
+    /// Creates overrides, given by server and by the server's own names.
     pub fn new(
         servers: impl IntoIterator<Item = (ServerName, IndexMap<String, Override>)>,
     ) -> Self {
@@ -78,7 +78,7 @@ impl Overrides {
         Self { servers: servers.collect(), seen: Mutex::default() }
     }
 
-    /// Takes in the tools that a server lists now.
+    /// Applies the overrides of a server to its current list of tools; cached per list.
     pub(crate) fn learn(&self, server: &ServerName, items: &Arc<[Item]>) -> Option<Arc<Overlay>> {
         let overrides = self.servers.get(server)?;
         let mut seen = self.seen();
@@ -90,7 +90,7 @@ impl Overrides {
         let known = Seen { items: Arc::clone(items), overlay: Arc::clone(&overlay) };
         seen.insert(server.clone(), known);
         drop(seen);
-        // A list that comes anew tells nothing new of most overrides.
+        // Logs the problems only if they changed, because a new list usually has the same ones.
         if before.is_none_or(|before| before.problems != overlay.problems) {
             for problem in &overlay.problems {
                 warn!(%server, "{problem}");
@@ -99,13 +99,13 @@ impl Overrides {
         Some(overlay)
     }
 
-    /// How a tool is shown, where that is not as its server does it.
+    /// Returns the overridden form of a tool; `None` if it is shown as its server defines it.
     pub fn shown(&self, id: &ItemId) -> Option<Arc<Shown>> {
         let seen = self.seen();
         seen.get(&id.server)?.overlay.shown.get(&id.item).cloned()
     }
 
-    /// What its server calls a tool that goes by this name.
+    /// Replaces a shown name by the server's own name for that tool.
     pub fn own_name(&self, id: ItemId) -> ItemId {
         let own =
             self.seen().get(&id.server).and_then(|seen| seen.overlay.own.get(&id.item).cloned());
@@ -115,15 +115,16 @@ impl Overrides {
         }
     }
 
-    /// What the overrides of a server ask for in vain, as far as its tools are known.
+    /// Returns the overrides of a server that have no effect, as far as its tools are known.
     pub fn problems(&self, server: &ServerName) -> Vec<String> {
         self.seen().get(server).map(|seen| seen.overlay.problems.clone()).unwrap_or_default()
     }
 
-    /// The params of a call with what is settled for its tool.
+    /// Puts pinned and default arguments into the params of a call.
     ///
     /// # Errors
-    /// When the caller gives what is not theirs to give.
+    /// Fails if the caller gives an argument that is pinned or hidden, or if the arguments are not
+    /// an object.
     pub(crate) fn settle(&self, id: &ItemId, params: Json) -> Result<Json, CallError> {
         let Some(settled) = self.settled(id) else { return Ok(params) };
         let invalid = |problem| CallError::InvalidArguments { item: id.to_string(), problem };
@@ -132,7 +133,7 @@ impl Overrides {
         let names =
             object::members(&arguments).map_err(|_| invalid("they are no object".to_owned()))?;
         for (name, _) in &names {
-            // A server could take another spelling of a name for that name.
+            // A server may read another spelling of a name as that name.
             let is_read_as = |own: &String| own == name || collides(own, name);
             if settled.pin.keys().any(is_read_as) {
                 return Err(invalid(format!(
@@ -145,7 +146,7 @@ impl Overrides {
         }
         let is_given = |name: &String| names.iter().any(|(given, _)| given == name);
         let defaults = settled.default.iter().filter(|(name, _)| !is_given(name));
-        // Spliced in, so that what the caller wrote stays as it was written.
+        // Spliced in, so that the caller's own arguments keep their bytes.
         for (name, value) in settled.pin.iter().chain(defaults) {
             let value = Json::from_value(value).map_err(|error| invalid(error.to_string()))?;
             let with = object::with_member(&arguments, name, &value);
@@ -155,7 +156,7 @@ impl Overrides {
         params.map_err(|error| invalid(error.to_string()))
     }
 
-    /// Whether the tools of a server are called the same here and there.
+    /// True if both sets of overrides rename the tools of a server in the same way.
     pub(crate) fn renames_as(&self, other: &Self, server: &ServerName) -> bool {
         self.renames(server).eq(other.renames(server))
     }
@@ -165,7 +166,7 @@ impl Overrides {
         tools.filter_map(|(tool, said)| Some((tool, said.name.as_ref()?)))
     }
 
-    /// Whether anything is settled for calls of a tool.
+    /// True if a tool has pinned, default or hidden arguments.
     pub(crate) fn settles(&self, id: &ItemId) -> bool {
         self.settled(id).is_some()
     }
@@ -186,7 +187,8 @@ impl Override {
         !(self.pin.is_empty() && self.default.is_empty() && self.hide_parameters.is_empty())
     }
 
-    /// The definition under the new name, and what of the override means nothing to it.
+    /// Returns the definition under its shown name, and the parts of the override that have no
+    /// effect.
     fn apply(&self, tool: &str, name: &str, definition: &Json) -> (Json, Vec<String>) {
         let mut problems = Vec::new();
         let Ok(Value::Object(mut shown)) = definition.read::<Value>() else {
@@ -217,7 +219,7 @@ impl Override {
             schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let named = self.default.keys().chain(self.pin.keys()).chain(&self.hide_parameters);
         for name in named.filter(|name| !parts.contains_key(*name)) {
-            // Where the schema is open it may be right, but is more likely misspelt.
+            // An open schema may accept the name, but it is more likely misspelt.
             let near = nearest(name, parts.keys().cloned()).into_iter().next();
             let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
             let how = if closed { "has no parameter" } else { "names no parameter" };
@@ -266,7 +268,8 @@ impl Overlay {
                 continue;
             };
             let new = settled.name.as_ref().filter(|new| *new != tool);
-            // What another tool is called by its server, that one is called, whatever it is shown as.
+            // A name that the server uses for another tool is taken, even if that tool is shown
+            // under a new one.
             let is_taken = |new: &&String| {
                 overlay.own.contains_key(*new) || items.iter().any(|item| item.name == **new)
             };
@@ -286,12 +289,12 @@ impl Overlay {
         overlay
     }
 
-    /// What a tool is called.
+    /// Returns the shown name of a tool.
     pub(crate) fn name<'a>(&'a self, own: &'a str) -> &'a str {
         self.shown.get(own).map_or(own, |shown| shown.name.as_str())
     }
 
-    /// What its server calls a tool.
+    /// Returns the server's own name for a tool.
     pub(crate) fn own_name<'a>(&'a self, name: &'a str) -> &'a str {
         self.own.get(name).map_or(name, String::as_str)
     }

@@ -1,51 +1,51 @@
-//! The makers of model APIs, and what each of them takes as the definition of a tool.
+//! Model API providers, and the tool definitions that each of them accepts.
 
 use capstan_wire::{Json, object};
 
 use super::gemini;
 use super::naming::Alphabet;
 
-/// Longest schema that is made to fit, in bytes.
+/// Longest schema that is converted, in bytes.
 pub(super) const MAX_SCHEMA: usize = 256 * 1024;
 
-/// Deepest schema that is made to fit.
+/// Deepest schema that is converted.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// Members that a schema must not have at its root, for those who want a plain object there.
+/// Members that `OpenAI` and Anthropic refuse at the root of a schema.
 const NOT_AT_ROOT: [&str; 5] = ["anyOf", "oneOf", "allOf", "not", "enum"];
 
 /// A model API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
-    /// Gemini and Vertex AI: a part of OpenAPI's schemas.
+    /// Gemini and Vertex AI; accept a subset of OpenAPI schemas.
     Gemini,
-    /// `OpenAI`, and whoever offers the same interface.
+    /// `OpenAI`, and providers with the same interface.
     OpenAi,
     /// Anthropic.
     Anthropic,
 }
 
-/// Why a schema cannot be made to fit.
+/// Why a schema cannot be converted for a provider.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unfit {
-    /// Too much text, or too much once its references are written out.
+    /// The schema is too long, as written or with its references expanded.
     #[error("its schema has more than {MAX_SCHEMA} bytes with its references written out")]
     TooLarge,
-    /// Schemas within schemas within schemas.
+    /// The schema is nested too deeply.
     #[error("its schema is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
-    /// Arguments are an object.
+    /// The schema does not describe an object, as arguments must be.
     #[error("its schema is not that of an object")]
     NotObject,
-    /// A member that the provider refuses at the root.
+    /// The schema has a member that the provider refuses at the root.
     #[error("its schema has `{0}` at its root")]
     Root(&'static str),
-    /// A reference that leads nowhere, or out of the schema.
+    /// A reference points to nothing, or out of the schema.
     #[error("its schema refers to `{0}`, which is not in it")]
     Reference(String),
-    /// A member that is not what it should be.
+    /// A member has an unexpected value.
     #[error("`{0}` in its schema is not what it should be")]
     Odd(String),
 }
@@ -53,7 +53,7 @@ pub enum Unfit {
 // === impl Provider ===
 
 impl Provider {
-    /// The characters that its names may have.
+    /// Returns the alphabet that the provider allows in tool names.
     pub fn alphabet(self) -> Alphabet {
         match self {
             Self::Gemini => Alphabet::LetterFirst,
@@ -61,12 +61,12 @@ impl Provider {
         }
     }
 
-    /// The schema of a tool's arguments as this provider takes it.
+    /// Converts the schema of a tool's arguments into this provider's format.
     ///
-    /// It may allow more than the original does: that is what arguments are validated against.
+    /// The result may allow more than the original. Arguments are validated against the original.
     ///
     /// # Errors
-    /// When nothing useful that it takes can be made of the schema.
+    /// Fails if the schema cannot be converted into one that the provider accepts.
     pub fn fit(self, schema: &Json) -> Result<Json, Unfit> {
         if schema.len() > MAX_SCHEMA {
             return Err(Unfit::TooLarge);
@@ -78,7 +78,7 @@ impl Provider {
     }
 }
 
-/// The schema as it is, if it says at its root what the members of an object are.
+/// Returns the schema unchanged if its root is a plain object schema.
 fn plain_object(schema: &Json) -> Result<Json, Unfit> {
     if object::get_string(schema, "type").as_deref() != Some("object") {
         return Err(Unfit::NotObject);

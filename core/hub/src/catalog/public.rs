@@ -1,4 +1,4 @@
-//! Finds an item by a name that only lists can tell: bare, shortened, or in other characters.
+//! Finds an item by a public name that only lists can resolve: bare, shortened or respelled.
 
 use std::sync::Arc;
 
@@ -14,15 +14,14 @@ use crate::life::Server;
 use crate::pipeline::Found;
 use crate::ports::{Item, Listing};
 
-/// The item that goes by this name, with what its server says of it and how that stands to what was
-/// approved.
+/// Finds the item with this public name, with its definition and its standing.
 ///
-/// Asks only servers that may have such a name, all at once, and takes the first in the order of
-/// the configuration that does.
+/// The standing compares the definition with the approved one. Only servers that may have such a
+/// name are listed, all concurrently. The first match in the order of the configuration wins.
 ///
 /// # Errors
-/// When a server that comes before the first one cannot say: the name may be one of its own, and a
-/// call must not go to whoever is left.
+/// Fails if a server that comes before the first match cannot be listed: the name may belong to
+/// that server, and the call must not go to another one instead.
 pub(crate) async fn find_public(
     hub: &Hub,
     caller: &Caller,
@@ -31,10 +30,11 @@ pub(crate) async fn find_public(
     let listing = match (target.kind, &target.server) {
         (Kind::Tool, None) => Listing::Tools,
         (Kind::Prompt, None) => Listing::Prompts,
-        // Whoever says which server means no other, whatever its items are called.
+        // If the caller names the server, no other server is searched, whatever its items are
+        // called.
         (Kind::Resource, _) | (_, Some(_)) => return Ok(None),
     };
-    // Of servers that the caller can have nothing of, not even a failure is told.
+    // Servers that are out of the caller's reach are skipped: not even their failures are revealed.
     let may = |server: &&Arc<Server>| {
         let name = server.name();
         hub.catalog.names.may_name(name, &target.name)
@@ -67,7 +67,7 @@ pub(crate) async fn find_public(
     }
 }
 
-/// The item as its server lists it now: the lists may be those of an earlier run.
+/// Returns the item as its server lists it now: the lists may come from an earlier run.
 async fn current(
     hub: &Hub,
     listing: Listing,
@@ -99,7 +99,7 @@ fn look(
     Some((id, definition))
 }
 
-/// Whether a server has nothing to offer because the operator wants it so.
+/// True if the server offers nothing because it is disabled or its file is not approved yet.
 fn is_switched_off(state: &ServerState) -> bool {
     match state {
         ServerState::Disabled | ServerState::AwaitingApproval => true,

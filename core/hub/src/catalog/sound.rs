@@ -1,10 +1,10 @@
-//! Schemas that are plainly sound, and values that plainly fit them: nearly all do.
+//! Fast path that recognises sound schemas and fitting values without the JSON Schema library.
 //!
-//! Whether a schema is one is decided by a schema of schemas, and to compile that takes longer than
-//! all else that a call from the command line does. It is needed only for what is not recognised
-//! here.
+//! Nearly all schemas and values are recognised. Without the fast path, a schema is validated
+//! against the JSON Schema meta-schema, and compiling that takes longer than everything else in a
+//! call from the command line. The library is used only for what is not recognised here.
 //!
-//! **Invariant:** a yes is certain; everything else is left to whoever knows all of JSON Schema.
+//! **Invariant:** a positive result is certain; everything else is left to the full library.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -14,41 +14,43 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-/// Most objects and lists in a schema that is recognised from its text alone. So few are neither
-/// nested too deeply nor too many schemas for one value; `true` and `false` do not count there.
+/// Most objects and lists in a schema that is recognised from its text alone.
+///
+/// A schema with so few can neither be nested too deeply nor apply too many schemas to one value.
+/// `true` and `false` do not count as schemas there.
 const FEW: usize = 60;
 
-/// A schema of which every member is recognised, by where it stands.
+/// A schema in which every member is recognised, by its position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Schema {
-    /// The schema of a tool's arguments: they are an object.
+    /// The schema of a tool's arguments, which must describe an object.
     OfArguments,
-    /// A whole schema, which may name its draft.
+    /// A complete schema, which may name its draft.
     Whole,
-    /// A schema within another, by the draft of that one.
+    /// A schema within another one, whose draft applies.
     Part,
 }
 
 /// Schemas within a schema.
 #[derive(Clone, Copy)]
 enum Parts {
-    /// By name.
+    /// Schemas by name.
     Named,
-    /// A list of at least one.
+    /// A list of at least one schema.
     Listed,
 }
 
-/// A value that is no schema.
+/// A value that is not a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Plain {
     Text,
-    /// Anything but a text.
+    /// Anything but a string.
     NoText,
     List,
     Any,
 }
 
-/// The name of a member of such a value: whether schemas refer to others by names of its kind.
+/// A member name in a plain value; deserializes to true if it starts with `$`, like references.
 struct Key;
 
 #[derive(Deserialize)]
@@ -79,7 +81,7 @@ enum Keyword {
     AllOf,
 }
 
-/// The drafts by which the keywords mean the same.
+/// The drafts in which the recognised keywords have the same meaning.
 #[derive(Deserialize)]
 enum Draft {
     #[serde(
@@ -103,14 +105,14 @@ enum Type {
     Null,
 }
 
-/// Whether this is a schema, for certain. One that may yet be a schema is not recognised.
+/// True if this is certainly a schema. Unrecognised schemas give false.
 pub(super) fn is_sound(schema: &Value) -> bool {
     Schema::Whole.deserialize(schema).is_ok()
 }
 
-/// Whether the arguments of a tool can be described by this, for certain.
+/// True if this certainly is a usable schema of a tool's arguments.
 ///
-/// One pass over the text: every tool of every list is looked at.
+/// It takes one pass over the text, because every tool of every list is checked.
 pub(super) fn describes_arguments(schema: &Json) -> bool {
     let text = schema.as_bytes();
     text.iter().filter(|byte| matches!(byte, b'{' | b'[')).count() <= FEW
@@ -266,7 +268,7 @@ impl<'de> Visitor<'de> for Plain {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(refers) = map.next_key_seed(Key)? {
-            // References are followed wherever they stand.
+            // References are followed anywhere in a document, so a `$` member must not be a string.
             map.next_value_seed(if refers { Self::NoText } else { Self::Any })?;
         }
         self.must_be(&[Self::Any, Self::NoText])
@@ -295,7 +297,7 @@ impl Visitor<'_> for Key {
     }
 }
 
-/// Whether a value fits a sound schema, for certain.
+/// True if a value certainly fits a sound schema.
 pub(super) fn fits(schema: &Value, value: &Value) -> bool {
     let Value::Object(members) = schema else { return *schema == Value::Bool(true) };
     members.iter().all(|(name, rule)| match name.as_str() {
@@ -326,7 +328,7 @@ pub(super) fn fits(schema: &Value, value: &Value) -> bool {
         "items" => value.as_array().is_some_and(|all| all.iter().all(|item| fits(rule, item))),
         "anyOf" => rule.as_array().is_some_and(|all| all.iter().any(|one| fits(one, value))),
         "allOf" => rule.as_array().is_some_and(|all| all.iter().all(|one| fits(one, value))),
-        // Of these they say nothing about values. What a format is, is not validated.
+        // These keywords do not restrict values. Formats are not validated.
         "$schema" | "title" | "description" | "format" | "default" | "examples" => true,
         _ => false,
     })
@@ -336,7 +338,8 @@ fn is_of(kind: &str, value: &Value) -> bool {
     match kind {
         "string" => value.is_string(),
         "number" => value.is_number(),
-        // Some that are written with a point are whole too.
+        // Some numbers that are written with a point are integers too; they are left to the
+        // library.
         "integer" => whole(value).is_some(),
         "boolean" => value.is_boolean(),
         "array" => value.is_array(),

@@ -1,4 +1,4 @@
-//! Which schemas are recognised as sound, and which values as fitting.
+//! Tests of which schemas are recognised as sound, and which values as fitting.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn full() -> Value {
     })
 }
 
-/// Every schema that has another value in one place.
+/// Returns every variant of a schema with one value replaced by `other`.
 fn bent(schema: &Value, other: &Value) -> Vec<Value> {
     let mut all = vec![other.clone()];
     match schema {

@@ -1,14 +1,14 @@
-//! URI templates of resources: RFC 6570 with one text for each placeholder.
+//! URI templates of resources: RFC 6570 with string values only.
 //!
-//! A template is read once from left to right and expanded once from left to right, so neither can
-//! take longer than its text is long.
+//! A template is parsed and expanded in one pass each, so both take time linear in the length of
+//! the text.
 
 use std::fmt::Write as _;
 
 /// Longest template that is read, in bytes.
 const MAX_LEN: usize = 8 * 1024;
 
-/// Longest prefix that a placeholder may ask for, as the RFC has it.
+/// Longest prefix that a placeholder may request, as in the RFC.
 const MAX_PREFIX: usize = 9999;
 
 /// A template such as `github://repos/{owner}/{repo}/issues{?state,page}`.
@@ -17,36 +17,36 @@ pub struct Template {
     parts: Vec<Part>,
 }
 
-/// A place in a template that a value goes to.
+/// A variable in a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Placeholder<'a> {
     /// Its name.
     pub name: &'a str,
-    /// Whether the address makes sense without it.
+    /// Required or optional.
     pub need: Need,
 }
 
-/// Whether a value must be given.
+/// Required or optional value of a template variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
-    /// It must.
+    /// The value is required.
     Required,
-    /// It can be left out.
+    /// The value can be left out.
     Optional,
 }
 
-/// Why a text is no template.
+/// Why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTemplate {
-    /// Nobody writes templates of that length.
+    /// The template is too long.
     #[error("it has more than {MAX_LEN} bytes")]
     TooLong,
-    /// A brace without its other half, or one within another.
+    /// A brace is unmatched or nested.
     #[error("its braces do not match")]
     Braces,
-    /// What stands between braces says nothing.
+    /// The text between braces is not an expression.
     #[error("`{{{0}}}` is not an expression")]
     Expression(String),
 }
@@ -60,11 +60,11 @@ enum Part {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Variable {
     name: String,
-    /// Only so many characters of the value.
+    /// Only this many characters of the value are used.
     prefix: Option<usize>,
 }
 
-/// How an expression is written out; the sign that it begins with.
+/// The operator of an expression: the character that it begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
     /// `{x}`
@@ -85,19 +85,19 @@ enum Operator {
     Continuation,
 }
 
-/// What of a value is left as it is.
+/// The characters of a value that are not escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keep {
     /// Letters, digits, `-`, `.`, `_` and `~`.
     Unreserved,
-    /// Also what structures an address, and what is escaped already.
+    /// Also the reserved characters of a URI, and existing percent escapes.
     Reserved,
 }
 
 // === impl Template ===
 
 impl Template {
-    /// Reads a template.
+    /// Parses a template.
     pub fn parse(text: &str) -> Result<Self, BadTemplate> {
         if text.len() > MAX_LEN {
             return Err(BadTemplate::TooLong);
@@ -120,9 +120,9 @@ impl Template {
         Ok(Self { parts })
     }
 
-    /// The places for values, each once, in the order in which they are met.
+    /// Returns the variables, each once, in the order of their first use.
     ///
-    /// Those that are written with their name (`{?x}`, `{&x}`, `{;x}`) can be left out.
+    /// Variables that are written with their name (`{?x}`, `{&x}`, `{;x}`) are optional.
     pub fn placeholders(&self) -> Vec<Placeholder<'_>> {
         let mut found: Vec<Placeholder<'_>> = Vec::new();
         for part in &self.parts {
@@ -139,7 +139,7 @@ impl Template {
         found
     }
 
-    /// The address with these values; a placeholder without one is left out.
+    /// Expands the template with these values. A variable without a value is left out.
     pub fn expand<'v>(&self, value: impl Fn(&str) -> Option<&'v str>) -> String {
         let mut uri = String::new();
         for part in &self.parts {
@@ -168,7 +168,7 @@ fn expression(body: &str) -> Result<Part, BadTemplate> {
 }
 
 fn variable(text: &str) -> Option<Variable> {
-    // `*` spreads lists; a value here is one text, of which nothing can be spread.
+    // `*` explodes lists; values here are single strings, which cannot be exploded.
     let text = text.strip_suffix('*').unwrap_or(text);
     let (name, prefix) = match text.split_once(':') {
         Some((name, length)) => {
@@ -177,7 +177,7 @@ fn variable(text: &str) -> Option<Variable> {
         }
         None => (text, None),
     };
-    // The RFC knows no hyphen in names; servers do.
+    // The RFC does not allow hyphens in names, but servers use them.
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '%');
     let is_name = !name.is_empty() && name.chars().all(fits);
     is_name.then(|| Variable { name: name.to_owned(), prefix })
@@ -186,7 +186,7 @@ fn variable(text: &str) -> Option<Variable> {
 // === impl Operator ===
 
 impl Operator {
-    /// The operator of an expression, and the rest of it.
+    /// Splits an expression into its operator and the rest.
     fn split(body: &str) -> (Self, &str) {
         let mut rest = body.chars();
         let operator = match rest.next() {
@@ -255,7 +255,7 @@ impl Operator {
     }
 }
 
-/// Writes `text` with everything escaped that may not stand in an address as it is.
+/// Appends `text` to `uri`, escaping every character that must not appear in a URI.
 fn escape(text: &str, keep: Keep, uri: &mut String) {
     let mut rest = text.as_bytes();
     while let Some((byte, after)) = rest.split_first() {

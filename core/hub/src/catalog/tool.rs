@@ -1,4 +1,4 @@
-//! A tool as it is shown.
+//! A tool as clients and models see it, and the validation of its arguments.
 
 use capstan_model::{CallError, Effect, ItemId};
 use capstan_wire::{Json, object};
@@ -8,18 +8,18 @@ use super::InputSchema;
 /// Bytes of JSON that make about one token of a language model; an estimate, never a limit.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// A tool of some server.
+/// A tool of one server, with the operator's overrides applied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolView {
-    /// Its server and its own name.
+    /// Its server, and the server's own name for it.
     pub id: ItemId,
-    /// What it is called, which is its own name unless the operator has chosen another.
+    /// Its shown name: the own name, unless the operator has chosen another.
     pub name: String,
-    /// What it is said to do.
+    /// The description from its definition; empty if there is none.
     pub description: String,
-    /// What it does to the world.
+    /// Its effect: read, write or unknown.
     pub effect: Effect,
-    /// About how many tokens its definition costs a model.
+    /// Estimated number of tokens that its definition costs a model.
     pub tokens: usize,
     /// The whole definition, as the server wrote it or the operator changed it.
     pub definition: Json,
@@ -28,7 +28,7 @@ pub struct ToolView {
 // === impl ToolView ===
 
 impl ToolView {
-    /// A tool that does this.
+    /// Creates a view from a definition.
     pub(super) fn new(id: ItemId, name: String, effect: Effect, definition: &Json) -> Self {
         let definition = definition.clone();
         Self {
@@ -41,20 +41,20 @@ impl ToolView {
         }
     }
 
-    /// Its id by the name that it is called.
+    /// Returns the id with the shown name in place of the own name.
     pub fn shown_id(&self) -> ItemId {
         ItemId { server: self.id.server.clone(), item: self.name.clone() }
     }
 
-    /// The schema of its arguments, as the server wrote it.
+    /// Returns the schema of its arguments; an empty schema if the definition has none.
     pub fn input_schema(&self) -> Json {
         input_schema(&self.definition)
     }
 
-    /// Validates arguments against that schema.
+    /// Validates arguments against the input schema.
     ///
     /// # Errors
-    /// What is wrong with them, or with the schema.
+    /// Fails if the arguments do not fit the schema, or if the schema cannot be used.
     pub fn check(&self, arguments: &Json) -> Result<(), CallError> {
         check(&self.id, &self.definition, arguments)
     }
@@ -70,7 +70,7 @@ pub(crate) fn check(id: &ItemId, definition: &Json, arguments: &Json) -> Result<
         .map_err(|misfit| CallError::InvalidArguments { item: item(), problem: misfit.to_string() })
 }
 
-/// The schema of a tool's arguments; one that is not given allows everything.
+/// Returns the schema of a tool's arguments. A missing schema allows everything.
 pub(super) fn input_schema(definition: &Json) -> Json {
     object::get(definition, "inputSchema").unwrap_or_else(Json::empty_object)
 }

@@ -1,4 +1,4 @@
-//! Until when what a caller is shown stays the same, as far as rules go.
+//! The time at which rules next change what a caller is shown.
 
 use capstan_policy::Policy;
 use jiff::Timestamp;
@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use crate::hub::Hub;
 
 impl Hub {
-    /// When the next rule ceases to count, after which others may be shown; `None` when none does.
+    /// Returns when the next rule expires, which may change what is shown; `None` if no rule
+    /// expires.
     pub fn rules_change_at(&self) -> Option<Timestamp> {
         next_end(&self.policy, self.clock.now())
     }

@@ -1,31 +1,33 @@
-//! How many schemas one value is looked at with.
+//! Counts how many schemas a single value is checked against.
 //!
-//! References let a short schema stand for any number of them, so the number is known before a
-//! value is looked at with any.
+//! With references, a short schema can stand for any number of schemas, so they are counted before
+//! a value is checked against any of them.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Most schemas that one value is looked at with.
+/// Most schemas that a single value may be checked against.
 pub(super) const MAX_WEIGHT: u64 = 4096;
 
-/// Members whose schemas are for the same value.
+/// Members with one schema that applies to the same value.
 const SAME: [&str; 4] = ["not", "if", "then", "else"];
 
-/// Members whose named schemas are for the same value.
+/// Members with named schemas that apply to the same value.
 const SAME_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
 
-/// Members whose lists of schemas are for the same value.
+/// Members with a list of schemas that apply to the same value.
 const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// Members that refer to a schema for the same value.
+/// Members with a reference to a schema that applies to the same value.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The most schemas that any value is looked at with; [`u64::MAX`] where there is no end to it.
+/// Returns the largest number of schemas that any value is checked against.
+///
+/// It is [`u64::MAX`] if the number is unlimited.
 ///
 /// # Errors
-/// A reference that leads nowhere, or out of the document.
+/// Returns the first reference that points to nothing, or out of the document.
 pub(super) fn of(document: &Value) -> Result<u64, String> {
     let mut scale = Scale { document, anchors: HashMap::new(), known: HashMap::new(), lost: None };
     let mut all = Vec::new();
@@ -43,7 +45,7 @@ pub(super) fn of(document: &Value) -> Result<u64, String> {
 struct Scale<'a> {
     document: &'a Value,
     anchors: HashMap<&'a str, &'a Value>,
-    /// The weights of schemas by where they are; of one that is being weighed there is no end.
+    /// The weights of schemas by address; [`u64::MAX`] while a schema is being weighed.
     known: HashMap<*const Map<String, Value>, u64>,
     /// The first reference whose target is not in the document.
     lost: Option<&'a str>,
@@ -72,7 +74,7 @@ impl<'a> Scale<'a> {
                 Some(Value::Object(target)) => {
                     weight = weight.saturating_add(self.weigh(target));
                 }
-                // What is no object refers to nothing more.
+                // A target that is not an object has no further references.
                 Some(_) => weight = weight.saturating_add(1),
                 None => drop(self.lost.get_or_insert(reference)),
             }
@@ -88,7 +90,7 @@ impl<'a> Scale<'a> {
     }
 }
 
-/// A fragment without its percent signs.
+/// Decodes the percent escapes of a fragment.
 fn unescape(fragment: &str) -> String {
     let mut bytes = Vec::with_capacity(fragment.len());
     let mut rest = fragment.as_bytes();
@@ -102,7 +104,7 @@ fn unescape(fragment: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Every object in a document; some are no schemas, which does no harm.
+/// Collects every object in a document. Some are not schemas, which does no harm.
 fn collect<'a>(value: &'a Value, all: &mut Vec<(&'a Value, &'a Map<String, Value>)>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, all)),

@@ -1,4 +1,4 @@
-//! What keeps a server from being stopped: calls, subscriptions, tasks and open questions.
+//! Holds keep a server from being stopped: calls, subscriptions, tasks and open questions.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -7,30 +7,30 @@ use capstan_wire::{Json, object};
 
 use crate::pipeline::{Message, SideOp, System, SystemMessage, TaskOp};
 
-/// How long a server that asked its client for input is waited for at the most.
+/// How long a server is held for the answer to a question that it asked its client.
 const QUESTION: Duration = Duration::from_mins(10);
 
-/// How long a task that says nothing of it may last.
+/// The assumed lifetime of a task that declares none.
 const TASK: Duration = Duration::from_hours(1);
 
-/// No task keeps a server for longer.
+/// The longest time that a task holds a server.
 const MAX_TASK: Duration = Duration::from_hours(24);
 
-/// Tasks that are remembered at the most. Who has more loses the longest-known first.
+/// The maximum number of tasks. Beyond it, the one that expires first is dropped.
 const MAX_TASKS: usize = 1000;
 
-/// What keeps one server from being stopped.
+/// Everything that keeps one server from being stopped.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
-    /// Requests under way.
+    /// The number of requests in flight.
     in_flight: usize,
-    /// When the last one ended, or the oldest of those under way began.
+    /// The time when the last request ended or the first of those in flight began.
     since: Duration,
-    /// Resources that somebody wants to hear of.
+    /// Subscribed resources.
     resources: BTreeSet<String>,
-    /// Tasks that may be running, and until when at the most.
+    /// Tasks that may be running, with the time at which they expire.
     tasks: HashMap<String, Duration>,
-    /// Until when an answer to a question may come.
+    /// The time until which an answer to a question may arrive.
     asked_until: Duration,
 }
 
@@ -49,17 +49,17 @@ impl Holds {
         self.since = now;
     }
 
-    /// Whether requests are under way.
+    /// True if requests are in flight.
     pub(super) fn in_flight(&self) -> bool {
         self.in_flight > 0
     }
 
-    /// For how long nothing was heard of it.
+    /// The time since the last request ended or the first of those in flight began.
     pub(super) fn quiet(&self, now: Duration) -> Duration {
         now.saturating_sub(self.since)
     }
 
-    /// For how long nobody has needed it; `None` while somebody does.
+    /// The time for which the server was not needed; `None` while something holds it.
     pub(super) fn idle(&mut self, now: Duration) -> Option<Duration> {
         self.tasks.retain(|_, until| *until > now);
         let free = self.in_flight == 0
@@ -69,7 +69,7 @@ impl Holds {
         free.then(|| self.quiet(now))
     }
 
-    /// Takes note of what an answer leaves open.
+    /// Updates the holds after an answer.
     pub(super) fn answered(&mut self, message: Message<'_>, answer: &Json, now: Duration) {
         match message {
             Message::Call(_) => self.called(answer, now),
@@ -85,7 +85,7 @@ impl Holds {
         }
     }
 
-    /// Takes note of a message that was sent.
+    /// Updates the holds after a system message.
     pub(super) fn informed(&mut self, system: &System) {
         match system.message() {
             SystemMessage::Unsubscribe(uri) => drop(self.resources.remove(uri)),
@@ -129,7 +129,7 @@ impl Holds {
     }
 }
 
-/// Whether a task, as its server describes it, has come to an end.
+/// True if a task, as its server describes it, has ended.
 pub fn is_over(task: &Json) -> bool {
     let status = object::get_string(task, "status");
     matches!(status.as_deref(), Some("completed" | "failed" | "cancelled"))

@@ -1,38 +1,38 @@
-//! After what time without use a server is stopped.
+//! The idle timeout of servers.
 
 use std::time::Duration;
 
-/// More calls an hour than this are many.
+/// More calls per hour than this are frequent use.
 const HOT: f64 = 20.0;
 
-/// Fewer calls an hour than this are few.
+/// Fewer calls per hour than this are rare use.
 const WARM: f64 = 5.0;
 
-/// A server that is called often is worth keeping longer.
+/// Adaptive timeouts: a frequently used server is kept longer.
 const HOT_TIME: Duration = Duration::from_mins(5);
 const WARM_TIME: Duration = Duration::from_mins(3);
 const COLD_TIME: Duration = Duration::from_mins(1);
 
-/// When a server is stopped for want of use.
+/// The rule for stopping an idle server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IdleRule {
-    /// By how often it is called, within bounds.
+    /// Depends on the number of calls per hour, within bounds.
     Adaptive {
-        /// Not before this time.
+        /// The minimum timeout.
         min: Duration,
-        /// Not after this time.
+        /// The maximum timeout.
         max: Duration,
     },
     /// Never.
     Never,
-    /// After this time.
+    /// After this fixed time.
     After(Duration),
 }
 
 // === impl IdleRule ===
 
 impl IdleRule {
-    /// How long a server that is called so often is kept; `None` for ever.
+    /// Returns the idle timeout at this number of calls per hour; `None` for never.
     pub fn timeout(self, calls_per_hour: f64) -> Option<Duration> {
         match self {
             Self::Never => None,
@@ -45,7 +45,7 @@ impl IdleRule {
                 } else {
                     COLD_TIME
                 };
-                // Whoever put these together has seen to it that `min` is the smaller one.
+                // The code that creates the rule ensures that `min` is not larger than `max`.
                 Some(time.min(max).max(min))
             }
         }

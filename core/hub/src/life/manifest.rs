@@ -1,4 +1,4 @@
-//! What is remembered of a server over restarts, as a text that tells when it is not whole.
+//! The saved identity and lists of a server, as a text with a checksum.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -11,30 +11,30 @@ use sha2::{Digest as _, Sha256};
 use crate::approvals::hex;
 use crate::ports::{About, Item, Listing};
 
-/// The first word of a text. Its number changes whenever texts are read differently.
+/// The first word of the text. Its number changes with the format.
 const HEAD: &str = "capstan-manifest-1";
 
-/// The largest text. Of a server that offers more nothing is remembered.
+/// The maximum size of the text. Nothing is saved for a server that needs more.
 const MAX_SIZE: usize = 8 * 1024 * 1024;
 
-/// Who a server was and what it offered.
+/// The saved identity and lists of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Manifest {
-    /// Who it was.
+    /// The server's identity.
     pub about: Arc<About>,
     /// The lists that were read.
     pub lists: HashMap<Listing, Arc<[Item]>>,
 }
 
-/// A manifest as a text, which is written and never in memory as a whole: it is as large as all
-/// lists.
+/// A manifest as text. It is written as a stream and never held in memory as a whole, because it is
+/// as large as all lists together.
 pub(super) struct Text<'a> {
     manifest: &'a Manifest,
-    /// The first line, with its end.
+    /// The first line, with its line feed.
     head: String,
 }
 
-/// What is written, as a digest.
+/// A writer that computes the digest and size of its input.
 #[derive(Default)]
 struct Sum {
     hash: Sha256,
@@ -44,7 +44,7 @@ struct Sum {
 // === impl Manifest ===
 
 impl Manifest {
-    /// As a text; `None` when it would be too large.
+    /// Returns the manifest as text; `None` if it would be too large.
     pub(super) fn to_text(&self) -> Option<Text<'_>> {
         let mut sum = Sum::default();
         self.write_body(&mut sum).ok()?;
@@ -69,7 +69,7 @@ impl Manifest {
         to.write_all(b"}")
     }
 
-    /// Reads a text; `None` when it is not whole, or of another version.
+    /// Reads a text; `None` if it is damaged or has another version.
     pub fn from_text(text: impl Into<Bytes>) -> Option<Self> {
         let mut body: Bytes = text.into();
         let size = body.len();
@@ -113,7 +113,7 @@ impl Write for Sum {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         self.size += text.len();
         if self.size > MAX_SIZE {
-            // What comes behind it need not be looked at.
+            // The rest need not be hashed.
             return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.hash.update(text);
@@ -125,7 +125,7 @@ impl Write for Sum {
     }
 }
 
-/// The first line, with its end.
+/// Returns the first line, with its line feed.
 fn head(sum: &[u8]) -> String {
     format!("{HEAD} {}\n", hex(sum))
 }

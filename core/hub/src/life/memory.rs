@@ -1,5 +1,5 @@
-//! What is remembered of one server: its lists stay the same objects for as long as they are the
-//! same, byte by byte.
+//! The known lists of a server in memory. A list stays the same object as long as its bytes are the
+//! same.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -9,7 +9,7 @@ use capstan_wire::object;
 use super::manifest::Manifest;
 use crate::ports::{About, Item, Listing};
 
-/// What is remembered of one server.
+/// The known identity and lists of a server.
 #[derive(Default)]
 pub(super) struct Memory {
     pub(super) about: Option<Arc<About>>,
@@ -18,18 +18,18 @@ pub(super) struct Memory {
 
 struct Known {
     items: Arc<[Item]>,
-    /// The server's own list that was compared last. Not kept alive: the process may be gone.
+    /// The server's own list that was last compared. Weak, because the process may be gone.
     compared: Option<Weak<[Item]>>,
 }
 
-/// What the server's own list is beside what was remembered.
+/// The server's own list, compared with the known one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum News {
-    /// The same.
+    /// No difference.
     None,
-    /// Nothing was remembered.
+    /// No list was known.
     First,
-    /// Something else.
+    /// The list differs.
     Changed,
 }
 
@@ -48,7 +48,7 @@ impl Memory {
         Some(Manifest { about: Arc::clone(self.about.as_ref()?), lists })
     }
 
-    /// A list, where it is known; one that the server said it does not have is known to be empty.
+    /// Returns a list if it is known. A list that the server does not declare is known to be empty.
     pub(super) fn list(&self, listing: Listing) -> Option<Arc<[Item]>> {
         if let Some(known) = self.lists.get(&listing) {
             return Some(Arc::clone(&known.items));
@@ -58,15 +58,16 @@ impl Memory {
         (!offers).then(|| Arc::new([]) as Arc<[Item]>)
     }
 
-    /// The list to go on with, where this one was taken note of.
+    /// Returns the known list if `items` is the server's list that was last compared.
     pub(super) fn adopted(&self, listing: Listing, items: &Arc<[Item]>) -> Option<Arc<[Item]>> {
         let known = self.lists.get(&listing)?;
         let last = known.compared.as_ref()?;
-        // It is held by whoever asks, so that its place cannot be another's by now.
+        // The caller holds `items`, so its address cannot belong to another list by now.
         std::ptr::eq(last.as_ptr(), Arc::as_ptr(items)).then(|| Arc::clone(&known.items))
     }
 
-    /// Takes note of what the server itself lists: the list to go on with, and what is new.
+    /// Compares the server's own list with the known one. Returns the list to use, and the
+    /// difference.
     pub(super) fn adopt(&mut self, listing: Listing, items: &Arc<[Item]>) -> (Arc<[Item]>, News) {
         let own = Arc::downgrade(items);
         if let Some(known) = self.lists.get_mut(&listing) {

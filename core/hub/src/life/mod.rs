@@ -1,12 +1,12 @@
-//! Servers that come and go: listed from memory, started on first use, stopped when idle.
+//! The lifecycle of servers: listed from memory, started on first use, stopped when idle.
 //!
-//! [`server`] is one server as the hub knows it, with the lease that every use of it takes;
-//! [`Supervisor`] supervises all of them. [`Manifest`] is what is remembered of a server over
-//! restarts, [`IdleRule`] says after what time without use it is stopped, [`Usage`] how often it is
-//! used, and `holds` what keeps it from being stopped.
+//! `server` is a server of the hub, with the lease that every use of it takes; [`Supervisor`]
+//! supervises all servers. [`Manifest`] is the saved identity and lists of a server, [`IdleRule`]
+//! the idle timeout, [`Usage`] the call counts, and `holds` tracks what keeps a server from being
+//! stopped.
 //!
-//! **Invariant:** what is remembered is only shown. Whatever is decided about a call is decided on
-//! what the running server lists, on the connection that the call is sent to.
+//! **Invariant:** saved lists are only displayed. Every decision about a call is based on the lists
+//! of the running server, on the connection that the call is sent to.
 
 mod holds;
 mod idle;

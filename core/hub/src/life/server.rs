@@ -1,6 +1,6 @@
-//! One server of a hub: listed from memory, started when needed, stopped when idle.
+//! A server of a hub: listed from memory, started when needed, stopped when idle.
 //!
-//! Private to this crate. A [`Lease`] is the only way to a connection: it keeps the server from
+//! Private to this crate. A [`Lease`] is the only way to a connection. It keeps the server from
 //! being stopped, and everything that is listed or sent with it uses that one connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,50 +22,50 @@ use crate::ports::{
 };
 use crate::{Answer, Freshness};
 
-/// How a server is supervised.
+/// The supervision settings of a server.
 #[derive(Clone, Debug)]
 pub struct Terms {
     /// When it is started.
     pub start: Start,
     /// When it is stopped.
     pub idle: IdleRule,
-    /// The key of its manifest, another one for each other program that it could be. `None` when
-    /// nothing is to be remembered.
+    /// The key of its manifest, different for each program that the server could be. `None` if
+    /// nothing is saved.
     pub key: Option<String>,
 }
 
-/// When a server whose lists are remembered is started.
+/// The time at which a server with saved lists is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
     /// With the gateway.
     Eager,
-    /// When a client lists.
+    /// When a client requests a list.
     OnList,
-    /// When it is used.
+    /// On first use.
     #[default]
     Lazy,
 }
 
-/// One server of a hub.
+/// A server of a hub.
 pub(crate) struct Server {
     pub(super) backend: Arc<dyn Backend>,
-    /// Counts its calls.
+    /// Counts the server's calls.
     pub(super) supervisor: Option<Arc<Supervisor>>,
-    /// Present where it is started and stopped by the supervisor.
+    /// Present if the supervisor starts and stops the server.
     pub(super) care: Option<Care>,
     pub(super) holds: Mutex<Holds>,
     me: Weak<Self>,
 }
 
-/// What full supervision keeps of a server.
+/// The state of full supervision.
 pub(super) struct Care {
     pub(super) terms: Terms,
     memory: Mutex<Memory>,
-    /// When it was pinged last.
+    /// The time of the last ping.
     pub(super) checked: Mutex<Duration>,
-    /// Why it does not seem to answer although it is connected.
+    /// The reason why a connected server does not seem to answer.
     pub(super) silent: Mutex<Option<String>>,
-    /// Whether the remembered lists were compared with the server's, or are about to be.
+    /// True if the saved lists were compared with the server's, or the comparison is in progress.
     compared: AtomicBool,
 }
 
@@ -153,7 +153,7 @@ impl Server {
         }
     }
 
-    /// Who it is, as far as that is known; starts nothing.
+    /// The server's identity, if it is known. Starts nothing.
     pub(crate) fn about(&self) -> Option<Arc<About>> {
         let remembered = || lock(&self.care.as_ref()?.memory).about.clone();
         self.backend.about().or_else(remembered)
@@ -183,13 +183,13 @@ impl Server {
         self.backend.close()
     }
 
-    /// A lease of the connection in use, where there is one.
+    /// Takes a lease of the open connection, if there is one.
     pub(crate) fn lease(self: &Arc<Self>) -> Option<Lease> {
         let connection = Arc::clone(&self.backend).connected()?;
         Some(Lease { hold: self.hold(), connection })
     }
 
-    /// A lease; connects if need be.
+    /// Takes a lease; connects if there is no connection.
     pub(crate) async fn wake(self: &Arc<Self>) -> Result<Lease, CallError> {
         let hold = self.hold();
         let connection = Arc::clone(&self.backend).connect().await?;
@@ -203,22 +203,22 @@ impl Server {
         Hold(Arc::clone(self))
     }
 
-    /// Sends a message that informs or reduces. Starts nothing.
+    /// Sends a system message. Starts nothing.
     pub(crate) async fn inform(self: &Arc<Self>, system: &System) -> Result<(), CallError> {
         let hold = self.hold();
         let informed = self.backend.inform(system).await;
-        // Whatever the server makes of it: an ended subscription keeps it no longer.
+        // Even if the server refuses: an ended subscription no longer holds it.
         lock(&self.holds).informed(system);
         drop(hold);
         informed
     }
 
-    /// Whether a subscription to this resource was admitted and not ended.
+    /// True if a subscription to this resource was admitted and not ended.
     pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
         lock(&self.holds).is_subscribed(uri)
     }
 
-    /// One of its lists, as up to date as asked for.
+    /// Returns a list with the required freshness.
     pub(crate) async fn list(
         self: &Arc<Self>,
         listing: Listing,
@@ -245,7 +245,7 @@ impl Server {
         }
         match remembered {
             Some(items) if !is_connected() => Ok(items),
-            // What it had is better than nothing: it may be back when it is needed.
+            // Falls back to the saved list: the server may be back when it is needed.
             Some(items) => self.current(listing).await.or(Ok(items)),
             None => self.current(listing).await,
         }
@@ -259,7 +259,8 @@ impl Server {
         lease.list(listing).await
     }
 
-    /// Takes note of what the running server lists: the list to go on with.
+    /// Compares the running server's list with the known one. Returns the list to use, and the
+    /// difference.
     fn adopt(&self, listing: Listing, items: Arc<[Item]>) -> (Arc<[Item]>, News) {
         let Some(care) = &self.care else { return (items, News::None) };
         let (items, news) = lock(&care.memory).adopt(listing, &items);
@@ -269,7 +270,7 @@ impl Server {
         (items, news)
     }
 
-    /// Saves who the server is and what it lists.
+    /// Saves the server's identity and lists.
     fn remember(&self, care: &Care) {
         let about = self.backend.about();
         let mut memory = lock(&care.memory);
@@ -284,7 +285,7 @@ impl Server {
         }
     }
 
-    /// Compares the remembered lists with the server's, once, in the background.
+    /// Compares the saved lists with the server's, once, in the background.
     fn compare(&self) {
         let Some(care) = &self.care else { return };
         if care.terms.key.is_none() || care.compared.swap(true, Ordering::AcqRel) {
@@ -300,7 +301,7 @@ impl Server {
             match self.read(listing).await {
                 Ok(News::Changed) => self.tell_changed(listing),
                 Ok(News::None | News::First) => {}
-                // The next use compares.
+                // The next use compares again.
                 Err(_) if !is_connected(&self.backend.state()) => {
                     care.compared.store(false, Ordering::Release);
                     return;
@@ -342,7 +343,7 @@ impl Lease {
         &self.hold.0
     }
 
-    /// A list of the running server, where nothing has to be waited for.
+    /// Returns a list of the running server, if no waiting is necessary.
     pub(crate) fn listed(&self, listing: Listing) -> Option<Arc<[Item]>> {
         let items = self.connection.listed(listing)?;
         match &self.server().care {
@@ -351,7 +352,7 @@ impl Lease {
         }
     }
 
-    /// A list of the running server.
+    /// Returns a list of the running server.
     pub(crate) async fn list(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
         let items = Arc::clone(&self.connection).list(listing).await?;
         let server = self.server();
@@ -363,7 +364,7 @@ impl Lease {
         Ok(items)
     }
 
-    /// Sends what the pipeline let through.
+    /// Sends a message that the pipeline admitted.
     pub(crate) async fn send(
         &self,
         outgoing: Outgoing<'_>,

@@ -14,58 +14,58 @@ use super::server::{Server, Terms};
 use super::usage::{KEPT_HOURS, Usage};
 use crate::ports::{BoxFuture, Changes, Clock, Manifests, UsageLog, UsageRow};
 
-/// How often the servers are looked at.
+/// The interval between checks of the servers.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// After so many looks, what was counted is kept.
+/// The number of checks between saves of the usage counts.
 const LOOKS_A_SAVE: u32 = 300;
 
 const SECONDS_AN_HOUR: i64 = 3600;
 
-/// Runs something beside everything else.
+/// Runs a future in the background.
 pub type Spawn = Arc<dyn Fn(BoxFuture<'static, ()>) + Send + Sync>;
 
 /// Supervises the servers of a hub.
 pub struct Supervisor {
     pub(super) ports: SupervisorPorts,
-    /// Is locked before `used`.
+    /// Lock order: before `used`.
     servers: Mutex<Vec<Weak<Server>>>,
     used: Mutex<HashMap<ServerName, Usage>>,
-    /// Servers of which it is not known yet how they were used before.
+    /// Servers whose saved usage is not loaded yet.
     fresh: Mutex<HashSet<ServerName>>,
-    /// Up to when time has been counted.
+    /// The time up to which availability was counted.
     counted: Mutex<Duration>,
     closed: AtomicBool,
 }
 
-/// How far a server is supervised.
+/// The extent of a server's supervision.
 pub enum Supervision {
-    /// Not at all: it is switched off, forbidden or broken for good.
+    /// None: the server is disabled, forbidden or permanently broken.
     None,
-    /// Its calls are counted. It has no connection that could be stopped.
+    /// Only its calls are counted. It has no connection that could be stopped.
     Counted,
-    /// It is started when needed, stopped when idle, and remembered.
+    /// It is started when needed, stopped when idle, and its lists are saved.
     Full(Terms),
 }
 
 /// The ports of a supervisor.
 pub struct SupervisorPorts {
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What servers offered.
+    /// Stores the manifests of servers.
     pub manifests: Arc<dyn Manifests>,
-    /// How often they were called.
+    /// Stores the usage of servers.
     pub usage: Arc<dyn UsageLog>,
-    /// Who is told of lists that have changed.
+    /// Receives notifications of changed lists.
     pub changes: Arc<Changes>,
-    /// Runs things in the background.
+    /// Runs futures in the background.
     pub spawn: Spawn,
 }
 
 // === impl Supervisor ===
 
 impl Supervisor {
-    /// Creates a supervisor; nothing happens before [`Supervisor::run`] runs.
+    /// Creates a supervisor. It is inactive until [`Supervisor::run`] is called.
     pub fn new(ports: SupervisorPorts) -> Arc<Self> {
         let counted = Mutex::new(ports.clock.monotonic());
         Arc::new(Self {
@@ -78,7 +78,7 @@ impl Supervisor {
         })
     }
 
-    /// Counts the calls of a server, and stops it when it is idle if it is fully supervised.
+    /// Registers a server. Its calls are counted; a fully supervised one is stopped when idle.
     pub(super) fn begin_to_count(&self, server: &Arc<Server>) {
         let mut servers = lock(&self.servers);
         servers.retain(|known| known.strong_count() > 0);
@@ -91,9 +91,9 @@ impl Supervisor {
         drop(servers);
     }
 
-    /// Supervises the servers until it is closed.
+    /// Supervises the servers until the supervisor is closed.
     pub async fn run(self: Arc<Self>) {
-        // The first moment belongs to those who ask what there is.
+        // Leaves the first interval to the requests that arrive at startup.
         self.ports.clock.sleep(LOOK).await;
         self.recall().await;
         let mut looks = 0_u32;
@@ -112,7 +112,7 @@ impl Supervisor {
         }
     }
 
-    /// Starts nothing any more, and keeps what was counted.
+    /// Ends supervision, starts no more background work, and saves the usage counts.
     pub async fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.save().await;
@@ -126,7 +126,7 @@ impl Supervisor {
         self.ports.clock.monotonic()
     }
 
-    /// A server is called.
+    /// Counts a call of a server.
     pub(super) fn called(&self, server: &ServerName) {
         let hour = self.hour();
         if let Some(usage) = lock(&self.used).get_mut(server) {
@@ -134,12 +134,12 @@ impl Supervisor {
         }
     }
 
-    /// How often a server is called.
+    /// Returns the number of calls per hour of a server.
     pub(super) fn calls_per_hour(&self, server: &ServerName) -> f64 {
         lock(&self.used).get(server).map_or(0.0, Usage::calls_per_hour)
     }
 
-    /// What was counted of new servers before they were here.
+    /// Loads the saved usage of newly registered servers.
     async fn recall(&self) {
         let fresh = mem::take(&mut *lock(&self.fresh));
         if fresh.is_empty() {
@@ -149,7 +149,7 @@ impl Supervisor {
             Ok(rows) => {
                 let mut used = lock(&self.used);
                 for row in rows.into_iter().filter(|row| fresh.contains(&row.server)) {
-                    // Of servers that are no longer there nothing is needed.
+                    // Servers that were removed meanwhile are skipped.
                     if let Some(usage) = used.get_mut(&row.server) {
                         usage.recall(&row);
                     }
@@ -165,13 +165,13 @@ impl Supervisor {
         if rows.is_empty() {
             return;
         }
-        // What cannot be kept counts only until we end; that is no reason to hold on to it.
+        // Counts that cannot be saved stay valid in this process, and are not saved later.
         if let Err(error) = self.ports.usage.add(&rows, self.hour() - KEPT_HOURS).await {
             warn!(%error, cause = ?error.cause, "how servers were used is not kept");
         }
     }
 
-    /// What is to be kept; what is no longer there is then forgotten.
+    /// Takes the counts to be saved, and drops the usage of servers that no longer exist.
     fn take_unsaved(&self) -> Vec<UsageRow> {
         let servers = lock(&self.servers);
         let there: Vec<_> = servers.iter().filter_map(Weak::upgrade).collect();

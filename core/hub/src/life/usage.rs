@@ -1,4 +1,4 @@
-//! How often a server is called: calls by hour, over the time in which it could have been called.
+//! Usage counts of a server: calls per hour, over the time in which it could have been called.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,20 +7,20 @@ use capstan_model::ServerName;
 
 use crate::ports::UsageRow;
 
-/// Hours that count for how often a server is called: the latest in which there was somebody to
-/// call it, so that a weekend makes nothing cold.
+/// The number of hours in the average. Only hours in which a hub ran are used, the latest ones, so
+/// that a weekend in which none runs does not count as disuse.
 const WINDOW: usize = 24;
 
-/// How many hours back anything is remembered.
+/// The number of hours that are kept.
 pub(super) const KEPT_HOURS: i64 = 7 * 24;
 
 const HOUR: f64 = 3600.0;
 
-/// How a server was used.
+/// The usage of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Usage {
     hours: BTreeMap<i64, Hour>,
-    /// What is not kept yet.
+    /// Counts that are not saved yet.
     unsaved: BTreeMap<i64, Hour>,
 }
 
@@ -33,7 +33,7 @@ struct Hour {
 // === impl Usage ===
 
 impl Usage {
-    /// It was called.
+    /// Counts a call.
     pub fn call(&mut self, hour: i64) {
         for hours in [&mut self.hours, &mut self.unsaved] {
             let hour = hours.entry(hour).or_default();
@@ -41,7 +41,7 @@ impl Usage {
         }
     }
 
-    /// So much time has passed in which it could have been called.
+    /// Adds time in which the server could have been called.
     pub fn pass(&mut self, hour: i64, time: Duration) {
         for hours in [&mut self.hours, &mut self.unsaved] {
             let hour = hours.entry(hour).or_default();
@@ -50,14 +50,14 @@ impl Usage {
         self.hours.retain(|known, _| *known > hour.saturating_sub(KEPT_HOURS));
     }
 
-    /// What was kept of it before.
+    /// Adds counts that were saved earlier.
     pub fn recall(&mut self, row: &UsageRow) {
         let hour = self.hours.entry(row.hour).or_default();
         hour.calls = hour.calls.saturating_add(row.calls);
         hour.time = hour.time.saturating_add(Duration::from_secs(row.seconds));
     }
 
-    /// What is to be kept of it; whole seconds, the rest waits for more.
+    /// Takes the counts to be saved, in whole seconds. Fractions are left for the next time.
     pub fn take_unsaved(&mut self, server: &ServerName) -> Vec<UsageRow> {
         let mut rows = Vec::new();
         for (number, hour) in &mut self.unsaved {
@@ -67,20 +67,20 @@ impl Usage {
             }
             *hour = Hour { calls: 0, time: hour.time.saturating_sub(Duration::from_secs(seconds)) };
         }
-        // Of an hour that is over nothing more can come.
+        // Hours that are over get no more counts.
         while self.unsaved.len() > 1 {
             self.unsaved.pop_first();
         }
         rows
     }
 
-    /// Calls an hour: in the first hour, the calls that there were.
+    /// Returns the calls per hour. Within the first hour, this is the number of calls.
     pub fn calls_per_hour(&self) -> f64 {
         let latest = self.hours.values().rev().take(WINDOW);
         let (calls, time) = latest.fold((0_u64, Duration::ZERO), |(calls, time), hour| {
             (calls.saturating_add(hour.calls), time.saturating_add(hour.time))
         });
-        // One call in the first five seconds does not make hundreds an hour.
+        // One call in the first five seconds must not count as hundreds per hour.
         let hours = (time.as_secs_f64() / HOUR).max(1.0);
         f64::from(u32::try_from(calls).unwrap_or(u32::MAX)) / hours
     }

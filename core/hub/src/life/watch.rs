@@ -1,4 +1,4 @@
-//! Looks at one server from time to time: is it still needed, is it still there?
+//! Periodic check of one server: stops it if it is idle, and pings it if it is silent.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ use super::server::{Server, is_connected};
 use super::supervisor::lock;
 use crate::pipeline::System;
 
-/// For how long a server may be silent before it is asked whether it is still there.
+/// The silence after which a server without requests in flight is pinged.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// The same while somebody waits for it.
+/// The silence after which a server with requests in flight is pinged.
 const LONG_WAIT: Duration = Duration::from_secs(30);
 
 impl Server {
-    /// Stops the server if nobody has needed it for long enough, and asks after it if it is silent.
+    /// Stops the server if it exceeded its idle timeout, and pings it if it is silent.
     pub(super) fn look(&self) {
         let (Some(care), Some(supervisor)) = (&self.care, &self.supervisor) else { return };
         if !is_connected(&self.backend.state()) {
@@ -29,7 +29,7 @@ impl Server {
         if let (Some(idle), Some(timeout)) = (holds.idle(now), timeout)
             && idle >= timeout
         {
-            // With the lock, so that nobody begins to need it meanwhile.
+            // The lock is held, so that no new use can begin meanwhile.
             self.backend.disconnect();
             info!(server = %self.name(), ?idle, "stopped, because nobody uses it");
             return;
@@ -45,9 +45,9 @@ impl Server {
         }
     }
 
-    /// Asks whether the server is still there. One that nobody waits for and that does not answer
-    /// is let go, so that whoever comes next finds a new one; one that works for somebody may be
-    /// too busy to answer, and is only said to be.
+    /// Pings the server. If it does not answer and nothing holds it, it is disconnected, so that
+    /// the next use gets a new connection. If it is in use, it may be too busy to answer and is
+    /// only marked as silent.
     async fn ask_after(&self) {
         let (Some(care), Some(supervisor)) = (&self.care, &self.supervisor) else { return };
         let answer = self.backend.inform(&System::ping()).await;
@@ -57,7 +57,7 @@ impl Server {
         };
         let mut holds = lock(&self.holds);
         let now = supervisor.now();
-        // Something may have come meanwhile.
+        // A request may have begun or ended meanwhile.
         if holds.quiet(now) < LONG_WAIT.min(SILENCE) || !is_connected(&self.backend.state()) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Looks up what was approved, and compares.
+//! Looks up approved definitions, and compares them with a list.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use super::sums::Sums;
 use super::{Odd, PinRules, Pins, Seen, Standing};
 use crate::ports::{Approved, Changes, Clock, Item, Newcomer, Pin, PinOwner, PinStore, StoreError};
 
-/// Where approved definitions are kept, and what belongs to that.
+/// The store of approved definitions, with its caches and locks.
 pub(super) struct Kept {
     pub(super) store: Arc<dyn PinStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) changes: Arc<Changes>,
     sums: Sums,
     firsts: Firsts,
-    /// Whoever has the one of a server looks at its list: what many want to know is looked up once.
+    /// One lock per server, so that concurrent comparisons of its list are a single-flight.
     turns: HashMap<ServerName, Turn<()>>,
 }
 
@@ -37,7 +37,7 @@ impl Kept {
         Self { store, clock, changes, sums: Sums::default(), firsts: Firsts::default(), turns }
     }
 
-    /// Waits until nobody else looks at the list of a server.
+    /// Waits until no other task compares the list of a server.
     pub(super) async fn turn(&self, server: &ServerName) -> Option<MutexGuard<'_, ()>> {
         match self.turns.get(server) {
             Some(turn) => Some(turn.lock().await),
@@ -45,7 +45,7 @@ impl Kept {
         }
     }
 
-    /// How the tools of a list stand, and whether that could be looked up.
+    /// Returns the tools of a list that are not approved, and true if the store could be read.
     pub(super) async fn judge(
         &self,
         server: &ServerName,
@@ -64,8 +64,9 @@ impl Kept {
         }
     }
 
-    /// The tools of a list that are not what was approved. A server that was never seen is approved
-    /// as it is; so is whatever a trusted one changes.
+    /// Returns the tools of a list that are not approved.
+    ///
+    /// A server that was never seen is approved as it is. So are the changes of a trusted one.
     async fn compare(
         &self,
         server: &ServerName,
@@ -77,7 +78,7 @@ impl Kept {
         if !seen.contains_key(&owner) {
             let new = Newcomer { owner: owner.clone(), sum: sum.clone(), items: Arc::clone(items) };
             self.firsts.begin(&*self.store, new).await?;
-            // Another process may have been first, with another list.
+            // Another process may have been first, with a different list.
             seen = self.sums.get(&*self.store).await?;
         }
         if seen.get(&owner).is_some_and(|whole| whole.as_ref() == Some(&sum)) {
@@ -103,7 +104,7 @@ impl Kept {
             }
         }
         let is_same = |pin: &Pin| approved.get(pin.tool.as_str()).is_some_and(|one| one.is(pin));
-        // Also what nobody expects must be the same: some day it may be expected.
+        // Unexpected tools must be the approved ones too: they may be expected later.
         if pins.iter().all(is_same)
             && let Err(error) = self.store.note(&owner, &sum, changes).await
         {
@@ -124,8 +125,10 @@ impl Kept {
 // === impl Pins ===
 
 impl Pins {
-    /// Ends that every server counts as one whose approvals were lost: of those that nobody has looked
-    /// at since, only the configured ones do. Whether that was so.
+    /// Ends the state in which every server counts as one whose approvals were lost.
+    ///
+    /// Of the servers that were not looked at since, only the configured ones still count as such.
+    /// Returns true if the state was active.
     pub async fn end_loss(&self) -> Result<bool, StoreError> {
         let Some(kept) = &self.kept else { return Ok(false) };
         let all: Vec<PinOwner> =
@@ -134,13 +137,15 @@ impl Pins {
     }
 }
 
-/// How a tool stands of which nothing was approved.
+/// Returns the standing of a tool without approved definition.
 pub(super) fn unknown(approved: &Approved) -> Standing {
     if approved.is_lost { Standing::Lost } else { Standing::New }
 }
 
-/// How the tools of a list stand while nothing can be looked up. A definition that was looked up
-/// before stands as it did then; whether another one was approved, nothing tells.
+/// Returns the tools that are not approved while the store cannot be read.
+///
+/// A definition that was compared before keeps its standing. It is not known if any other one was
+/// approved, so it counts as lost.
 fn without_store(rules: &PinRules, items: &[Item], before: Option<&Seen>) -> Odd {
     let mut odd = Odd::new();
     if rules.is_strict() {
@@ -156,12 +161,12 @@ fn without_store(rules: &PinRules, items: &[Item], before: Option<&Seen>) -> Odd
             }
         }
     }
-    // What the configuration says holds all the same.
+    // The configured list of expected tools applies anyway.
     odd.extend(unexpected(rules, items));
     odd
 }
 
-/// The tools that the configuration does not let the server have.
+/// Returns the tools that the configuration does not let the server have.
 fn unexpected(rules: &PinRules, items: &[Item]) -> impl Iterator<Item = (String, Standing)> {
     let names = items.iter().map(|item| &item.name).filter(|name| !rules.expects(name));
     names.map(|name| (name.clone(), Standing::Unexpected))
@@ -217,7 +222,7 @@ mod tests {
         let allow = Ruling { verdict: Verdict::Allow, rule: "x".to_owned(), by: By::Default };
         let denied = pins.tighten(&id, Standing::Lost, allow);
         assert_eq!(denied.verdict, Verdict::Deny);
-        // It says how that ends, and errors put it in backticks.
+        // The rule says how to approve the server, without backticks: errors put it in backticks.
         assert!(denied.rule.contains("capstan pins ") && denied.rule.contains(" --approve"));
         assert!(!denied.rule.contains('`'), "{}", denied.rule);
         let review = pins.review(&server(), &items).await.unwrap();
@@ -228,7 +233,7 @@ mod tests {
         assert_eq!((odd.len(), Standing::of(&odd, "b")), (1, Standing::Lost));
         pins.approve(&server(), items.iter()).await.unwrap();
         assert!(pins_in(&store, PinRules::default()).look_at(&server(), &items).await.is_empty());
-        // From then on a tool is new again, or changed.
+        // From then on, a tool is new or changed again.
         let odd = pins_in(&store, PinRules::default()).look_at(&server(), &list(LATER)).await;
         let standings = ["b", "c"].map(|tool| Standing::of(&odd, tool));
         assert_eq!(standings, [Standing::Changed, Standing::New]);

@@ -1,4 +1,4 @@
-//! What counts of a definition: whatever a model or a rule reads of it.
+//! Fingerprints of definitions: they cover everything that a model or a rule reads.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -8,13 +8,14 @@ use capstan_wire::{Json, object};
 use crate::approvals::{digest, digest_of};
 use crate::ports::{Item, Pin};
 
-/// The members of a definition that count. Icons and what is meant for programs may change.
+/// The members of a definition that count. Icons and data for programs may change.
 const MEMBERS: [&str; 5] = ["title", "description", "inputSchema", "outputSchema", "annotations"];
 
-/// Longest text of a definition that is kept to show what became of it.
+/// Longest text of a definition that is kept for showing changes, in bytes.
 const MAX_TEXT: usize = 64 * 1024;
 
-/// The definitions of a list. Of two tools of one name the first is meant, as everywhere.
+/// Returns the pins of a list. If two tools have the same name, the first one counts, as
+/// everywhere.
 pub(crate) fn pins<'a, I>(items: I) -> impl Iterator<Item = Pin> + use<'a, I>
 where
     I: IntoIterator<Item = &'a Item>,
@@ -23,25 +24,25 @@ where
     items.into_iter().filter(move |item| names.insert(item.name.as_str())).map(pin)
 }
 
-/// A digest of a whole list, byte by byte: with the same one, every definition is the same.
+/// Returns the digest of a whole list, byte by byte. Equal digests mean equal definitions.
 pub(super) fn sum(items: &[Item]) -> String {
     digest_of(items.iter().flat_map(|item| [item.name.as_str(), item.definition.as_str()]))
 }
 
-/// The definition of an item, as it is approved.
+/// Returns the pin of an item: the fingerprint and the text that are approved.
 pub(super) fn pin(item: &Item) -> Pin {
     let parts = object::peek(&item.definition, MEMBERS);
     let mut digests: Vec<String> =
         parts.iter().map(|part| part.as_ref().map(digest).unwrap_or_default()).collect();
     if parts.iter().all(Option::is_none) {
-        // Perhaps it cannot be read at all; then all of it counts.
+        // The definition may be unreadable; then all of it counts.
         digests.push(digest(&item.definition));
     }
     let fingerprint = digest_of(digests.iter().map(String::as_str));
     Pin { tool: item.name.clone(), fingerprint, text: text(&parts) }
 }
 
-/// The members as a person reads them, a line for each thing that can change.
+/// Formats the members as readable text, with a line for each thing that can change.
 fn text(parts: &[Option<Json>; 5]) -> String {
     let mut text = String::new();
     for (name, part) in MEMBERS.iter().zip(parts) {

@@ -1,4 +1,4 @@
-//! Servers that are seen for the first time, taken in many at once.
+//! Batches the approval of servers that are seen for the first time.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -6,31 +6,31 @@ use futures::lock::Mutex as Turn;
 
 use crate::ports::{Newcomer, PinStore, StoreError};
 
-/// Servers that are taken in together. Nobody else writes meanwhile, and so it must not last.
+/// Most servers in one batch. Other writers wait for a batch, so it must stay short.
 const MOST: usize = 64;
 
-/// Servers that are seen for the first time.
+/// Batches servers that are seen for the first time.
 ///
-/// When a gateway begins in a new home, dozens come at once, and to keep what one has costs a flush
-/// of the disk: those that come meanwhile share the next.
+/// When a gateway starts in a new home, dozens of servers come at once, and storing the definitions
+/// of each costs a disk flush. Servers that come during a flush share the next one.
 #[derive(Default)]
 pub(super) struct Firsts {
-    /// Not kept alive: nobody may want to know any more.
+    /// Weak references: the task that waits for an entry may be dropped.
     waiting: Mutex<Vec<Weak<First>>>,
     turn: Turn<()>,
 }
 
-/// One that waits.
+/// A server that waits for its batch.
 struct First {
     new: Newcomer,
-    /// What became of it, when somebody else has taken it in.
+    /// The result, once another task has stored it.
     outcome: OnceLock<Result<(), Arc<StoreError>>>,
 }
 
 // === impl Firsts ===
 
 impl Firsts {
-    /// Approves what a server has that was never seen; see [`PinStore::begin`].
+    /// Approves the list of a server that was never seen; see [`PinStore::begin`].
     pub(super) async fn begin(
         &self,
         store: &dyn PinStore,
@@ -44,19 +44,19 @@ impl Firsts {
         }
         let mut all = self.next();
         if all.iter().all(|one| !Arc::ptr_eq(one, &first)) {
-            // Somebody had taken it along, and was interrupted.
+            // Another task had it in its batch, and was dropped before the end.
             all.push(first);
         }
         let new: Vec<Newcomer> = all.iter().map(|one| one.new.clone()).collect();
         let outcome = store.begin(&new).await.map_err(Arc::new);
         for one in all {
-            // Nobody else has done so: it was our turn.
+            // No other task can have set it: this one holds the lock.
             drop(one.outcome.set(outcome.clone()));
         }
         outcome
     }
 
-    /// Some of those who wait, the first ones first.
+    /// Takes the next batch from the queue, oldest first.
     fn next(&self) -> Vec<Arc<First>> {
         let mut waiting = self.waiting();
         let some = waiting.len().min(MOST);
@@ -109,7 +109,7 @@ mod tests {
         }
         drop(gone);
         first.await.unwrap();
-        // It has taken the other along, and goes away before that is done.
+        // The leader has the other one in its batch, and is dropped before the end.
         assert!(poll_immediate(&mut leader).await.is_none());
         drop(leader);
         along.await.unwrap();

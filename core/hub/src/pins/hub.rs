@@ -1,4 +1,4 @@
-//! Lists of servers, looked at before anybody decides about what is in them.
+//! Compares the lists of servers with their pins before anything is decided about their items.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::life::{Lease, Server};
 use crate::ports::{Item, Listing};
 
 impl Hub {
-    /// What a server lists, with how its tools stand to what was approved.
+    /// Lists a server, and returns the items with the tools that are not approved.
     pub(crate) async fn judged(
         &self,
         server: &Arc<Server>,
@@ -28,7 +28,7 @@ impl Hub {
         self.beside(server, listing, judged).await
     }
 
-    /// What a leased connection lists, with how its tools stand to what was approved.
+    /// Lists a leased connection, and returns the items with the tools that are not approved.
     pub(crate) async fn judged_by(
         &self,
         lease: &Lease,
@@ -39,7 +39,7 @@ impl Hub {
         Ok((items, odd))
     }
 
-    /// What a leased connection lists, where nothing has to be waited for.
+    /// Like [`Self::judged_by`], but returns `None` instead of waiting.
     pub(crate) fn judged_at_once(
         &self,
         lease: &Lease,
@@ -53,8 +53,9 @@ impl Hub {
         Some((items, odd))
     }
 
-    /// Lets the server and what its tools are compared with get ready at the same time: each may
-    /// take milliseconds to begin.
+    /// Runs `work`, which waits for the server, while the store of pins gets ready.
+    ///
+    /// Each of them may take milliseconds to start.
     pub(crate) async fn beside<T>(
         &self,
         server: &Arc<Server>,
@@ -62,9 +63,9 @@ impl Hub {
         mut work: Pin<&mut impl Future<Output = T>>,
     ) -> T {
         if listing == Listing::Tools && self.pins.is_unready(server.name()) {
-            // Once for each server, and not to be carried along by every call.
+            // Boxed, because it runs once per server and other calls should not carry it.
             let ready = Box::pin(self.pins.get_ready());
-            // The work goes first, and is not waited with when it is done.
+            // The work is polled first; once it is done, the store is not waited for.
             if let Either::Left((done, _)) = select(work.as_mut(), ready).await {
                 return done;
             }
@@ -72,8 +73,10 @@ impl Hub {
         work.await
     }
 
-    /// How a tool stands. One that does not seem to be what was approved is looked up again, so that
-    /// an approval counts from the moment that it is given, by whomever.
+    /// Returns the standing of a tool.
+    ///
+    /// If the tool seems unapproved, its standing is looked up again, so that an approval by any
+    /// process counts from the moment that it is given.
     pub(crate) async fn standing(
         &self,
         id: &ItemId,

@@ -1,11 +1,11 @@
-//! Definitions of tools that were approved, and what became of them since.
+//! Pins: approved definitions of tools, compared with what servers list now.
 //!
-//! What a server has when it is first seen is approved with it. From then on a tool that is new is
-//! asked about, and one whose definition has changed is not used until somebody has looked at it:
-//! a server cannot show one thing and become another. The changes of a trusted server are only
-//! told. `fingerprint` says what counts as a change, `compare` looks up what was approved, `sums` which
-//! lists need not be compared, `firsts` takes in servers that were never seen, `hub` has every list
-//! looked at.
+//! The definitions that a server has when it is first seen are approved with it. After that, a new
+//! tool is asked about, and a tool whose definition changed is refused until the operator has
+//! reviewed it: a server cannot show one thing and become another. Changes of a trusted server are
+//! only logged. `fingerprint` defines what counts as a change, `compare` compares a list with the
+//! approved definitions, `sums` finds lists that need no comparison, `firsts` approves servers that
+//! were never seen, `hub` compares every list before it is used.
 //!
 //! **Invariant:** pins never permit anything; they only make a verdict stricter.
 
@@ -32,54 +32,54 @@ use crate::ports::{
     Changes, Clock, Item, Listener as _, Listing, Pin, PinOwner, PinStore, StoreError,
 };
 
-/// What is said of a server's definitions.
+/// The settings for a server's definitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PinRules {
-    /// How the server is started or reached, as a digest.
+    /// The digest of how the server is started or reached.
     pub identity: String,
-    /// How far it is believed.
+    /// How far the server is trusted.
     pub trust: Trust,
-    /// What becomes of tools that are new.
+    /// The treatment of new tools.
     pub new_tools: NewTools,
-    /// The tools that it may have, if that is said.
+    /// The names of the tools that it may have; `None` for any.
     pub expected: Option<Vec<String>>,
 }
 
-/// What becomes of tools that a server did not have before.
+/// The treatment of tools that a server did not have before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NewTools {
-    /// They are asked about.
+    /// The operator is asked before such a tool is called.
     #[default]
     Ask,
-    /// They are refused.
+    /// Such a tool is refused.
     Refuse,
 }
 
-/// How a tool stands to what was approved.
+/// The state of a tool, compared with its approved definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is what was approved.
+    /// Its definition is the approved one.
     Approved,
-    /// It was not there.
+    /// It was not there before.
     New,
-    /// It was something else.
+    /// Its definition differs from the approved one.
     Changed,
-    /// It is not known what was approved: that was lost, or cannot be read.
+    /// The approved definition is not known: it was lost, or cannot be read.
     Lost,
-    /// It is not among the tools that the configuration expects.
+    /// It is not in the configuration's list of expected tools.
     Unexpected,
 }
 
-/// A tool beside what was approved of it.
+/// A tool's current and approved definition, side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Review {
     /// The tool.
     pub tool: String,
-    /// How it stands.
+    /// Its standing.
     pub standing: Standing,
-    /// What was approved, as a person reads it.
+    /// The approved definition, as readable text.
     pub before: Option<String>,
-    /// What it is now.
+    /// The current definition, as readable text.
     pub now: String,
 }
 
@@ -92,14 +92,15 @@ pub struct Pins {
     version: AtomicU64,
 }
 
-/// The tools of a list that are not what was approved.
+/// The tools of a list that are not approved, with their standing.
 pub(crate) type Odd = HashMap<String, Standing>;
 
 // === impl Pins ===
 
 impl Pins {
-    /// Definitions that are kept in a store, for servers of which this is said. Whoever listens to
-    /// changes is told when a tool becomes approved, or no longer is.
+    /// Creates pins that are kept in a store, for servers with these settings.
+    ///
+    /// Listeners of `changes` are notified when a tool becomes approved, or no longer is.
     pub fn new(
         store: Arc<dyn PinStore>,
         clock: Arc<dyn Clock>,
@@ -110,16 +111,18 @@ impl Pins {
         Self { kept, servers, ..Self::default() }
     }
 
-    /// Compares a list with what was approved, unless that was done just now; how its tools stand.
+    /// Compares a list with the approved definitions, and returns the tools that are not approved.
     ///
-    /// Where nothing can be looked up, that is told, what was known stays, what was not known is
-    /// refused, and it is tried again.
+    /// A recent comparison is reused. If the store fails, the failure is logged, definitions that
+    /// were compared before keep their standing, all others are refused, and the comparison is
+    /// tried again later.
     pub(crate) async fn look_at(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
         self.look(server, items, Seen::is_fresh).await
     }
 
-    /// The same, whenever that was done before, but not again and again: a tool that is refused may
-    /// be called as often as somebody likes.
+    /// Like [`Self::look_at`], but reuses only a comparison of the last few milliseconds.
+    ///
+    /// That limit bounds the load, because a refused tool can be called any number of times.
     pub(crate) async fn look_closer(&self, server: &ServerName, items: &Arc<[Item]>) -> Arc<Odd> {
         self.look(server, items, Seen::is_of_this_moment).await
     }
@@ -127,12 +130,12 @@ impl Pins {
     async fn look(&self, server: &ServerName, items: &Arc<[Item]>, enough: Enough) -> Arc<Odd> {
         match self.seen(server, items, enough) {
             Some(odd) => odd,
-            // Rare, and large: kept out of what every call carries along.
+            // This is rare, and the future is large: boxed, so that other calls do not carry it.
             None => Box::pin(self.look_up(server, items, enough)).await,
         }
     }
 
-    /// The same, where that was done before.
+    /// Returns the result of [`Self::look_at`] if it is cached.
     pub(crate) fn looked_at(&self, server: &ServerName, items: &Arc<[Item]>) -> Option<Arc<Odd>> {
         self.seen(server, items, Seen::is_fresh)
     }
@@ -152,7 +155,7 @@ impl Pins {
         let _turn = kept.turn(server).await;
         let now = kept.clock.monotonic();
         let before = self.lock().get(server).cloned();
-        // Somebody else may have looked while we waited.
+        // Another task may have compared the list while this one waited.
         let is_done = |seen: &&Seen| enough(seen, items, now) || seen.is_since(items, asked);
         if let Some(seen) = before.as_ref().filter(is_done) {
             return Arc::clone(&seen.odd);
@@ -165,21 +168,21 @@ impl Pins {
         odd
     }
 
-    /// Whether a look at this server's tools would wait for something that can be done before.
+    /// True if comparing this server's tools would wait for [`Self::get_ready`].
     pub(crate) fn is_unready(&self, server: &ServerName) -> bool {
         self.kept.is_some()
             && self.servers.contains_key(server)
             && !self.lock().contains_key(server)
     }
 
-    /// Does ahead of time what the first look at tools would wait for.
+    /// Prepares the store ahead of the first comparison.
     pub(crate) async fn get_ready(&self) {
         if let Some(kept) = &self.kept {
             kept.store.get_ready().await;
         }
     }
 
-    /// Looks again at the servers some of whose tools are not approved, or could not be compared.
+    /// Compares the lists again that have unapproved tools, or could not be compared.
     pub async fn look_again(&self) {
         for (server, seen) in self.unsettled() {
             let (Some(kept), Some(rules)) = (&self.kept, self.servers.get(&server)) else { return };
@@ -190,7 +193,7 @@ impl Pins {
             let (odd, compared) = kept.judge(&server, rules, &seen.items, Some(&seen)).await;
             let (odd, items) = (Arc::new(odd), seen.items);
             let before = match self.lock().get_mut(&server) {
-                // Meanwhile there may be another list, which somebody else has looked at.
+                // By now another task may have compared a newer list.
                 Some(known) if Arc::ptr_eq(&known.items, &items) => {
                     (known.at, known.compared) = (now, compared);
                     std::mem::replace(&mut known.odd, Arc::clone(&odd))
@@ -201,7 +204,7 @@ impl Pins {
         }
     }
 
-    /// Tells of tools that stand otherwise than before.
+    /// Logs and announces changes in the standing of tools.
     fn tell(&self, server: &ServerName, before: Option<Arc<Odd>>, odd: &Odd) {
         tell(server, before.as_deref(), odd);
         if let (Some(kept), true) = (&self.kept, before.is_some_and(|before| *before != *odd)) {
@@ -210,23 +213,23 @@ impl Pins {
         }
     }
 
-    /// Another number whenever a tool has become approved, or no longer is.
+    /// A counter that changes whenever a tool becomes approved, or no longer is.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
-    /// How a tool stands to what was approved, by the list that was looked at last.
+    /// Returns the standing of a tool in the list that was compared last.
     pub fn standing(&self, id: &ItemId) -> Standing {
         let odd = self.lock().get(&id.server).and_then(|seen| seen.odd.get(&id.item).copied());
         odd.unwrap_or(Standing::Approved)
     }
 
-    /// What is ruled on an item when it is looked at how its definition stands, too.
+    /// Makes a ruling stricter if the item's definition is not approved.
     pub(crate) fn tighten(&self, id: &ItemId, standing: Standing, ruling: Ruling) -> Ruling {
         tighten(ruling, self.rule_on(id, standing), Tie::Replaces)
     }
 
-    /// The same, told as a step on the way to the verdict.
+    /// Like [`Self::tighten`], but also returns the step that explains the verdict.
     pub(crate) fn explain(
         &self,
         id: &ItemId,
@@ -241,7 +244,7 @@ impl Pins {
         (self.tighten(id, standing, ruling), step)
     }
 
-    /// What is said of an item by how its definition stands; nothing when it is approved.
+    /// Returns the ruling for a standing; `None` if the definition is approved.
     fn rule_on(&self, id: &ItemId, standing: Standing) -> Option<Ruling> {
         let server = &id.server;
         let refuses_new =
@@ -265,7 +268,7 @@ impl Pins {
         Some(Ruling { verdict, rule: format!("servers.{server}: {why}"), by: By::Rule })
     }
 
-    /// Every tool of a list beside what was approved of it.
+    /// Returns every tool of a list with its approved definition.
     pub async fn review(
         &self,
         server: &ServerName,
@@ -300,7 +303,7 @@ impl Pins {
         let pins: Vec<Pin> = pins(items).collect();
         kept.store.approve(&rules.owner(server), &pins).await?;
         if let Some(seen) = self.lock().get_mut(server) {
-            // What was approved may by now be something else again.
+            // An approved definition may have changed again by now.
             let is_same = |item: &Item| pins.contains(&pin(item));
             let same = seen.items.iter().filter(|item| seen.odd.contains_key(&item.name));
             let same: Vec<&Item> = same.filter(|item| is_same(item)).collect();
@@ -313,7 +316,7 @@ impl Pins {
         Ok(())
     }
 
-    /// The servers some of whose tools are not approved, or could not be compared.
+    /// Returns the servers that have unapproved tools, or could not be compared.
     fn unsettled(&self) -> Vec<(ServerName, Seen)> {
         let mut seen = self.lock().clone();
         seen.retain(|_, seen| !(seen.compared && seen.odd.is_empty()));
@@ -332,18 +335,19 @@ impl PinRules {
         PinOwner { server: server.clone(), identity: self.identity.clone() }
     }
 
-    /// Whether the configuration lets the server have this tool.
+    /// True if the configuration lets the server have this tool.
     fn expects(&self, tool: &String) -> bool {
         let is_expected = self.expected.as_ref().is_none_or(|expected| expected.contains(tool));
         is_expected || self.trust == Trust::Trusted
     }
 
-    /// Whether a change of the server's tools is more than logged.
+    /// True if a change of the server's tools has consequences, and is not only logged.
     fn is_strict(&self) -> bool {
         self.trust != Trust::Trusted || self.new_tools == NewTools::Refuse
     }
 
-    /// How a tool stands; `unknown` is how one stands of which nothing was approved.
+    /// Returns the standing of a tool; `unknown` is the standing of one without approved
+    /// definition.
     fn standing(&self, now: &Pin, before: Option<&Pin>, unknown: Standing) -> Standing {
         match before {
             _ if !self.expects(&now.tool) => Standing::Unexpected,
@@ -357,12 +361,12 @@ impl PinRules {
 // === impl Standing ===
 
 impl Standing {
-    /// How a tool stands where these are not what was approved.
+    /// Looks up the standing of a tool in the list of unapproved ones.
     pub(crate) fn of(odd: &Odd, tool: &str) -> Self {
         odd.get(tool).copied().unwrap_or(Self::Approved)
     }
 
-    /// The word for it.
+    /// The word in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Approved => "approved",
@@ -374,7 +378,7 @@ impl Standing {
     }
 }
 
-/// Tells of tools that are not what was approved, when that is news.
+/// Logs the tools that are not approved, if that changed.
 fn tell(server: &ServerName, before: Option<&Odd>, odd: &Odd) {
     if odd.is_empty() || before == Some(odd) {
         return;

@@ -1,4 +1,4 @@
-//! A list that was looked at, and for how long that says enough.
+//! A list that was compared with its pins, and how long the result is reused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,43 +6,43 @@ use std::time::Duration;
 use super::Odd;
 use crate::ports::Item;
 
-/// How long it takes at most until what another process approved is seen here.
+/// Longest time until an approval by another process takes effect in this one.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
-/// The same, for a tool that is called and would be refused: less than it takes to approve one and
-/// call it then.
+/// Like [`LOOK_AGAIN`], but for a call that would be refused: shorter than it takes to approve a
+/// tool and then call it.
 const LOOK_CLOSER: Duration = Duration::from_millis(5);
 
-/// A list, and how its tools stand.
+/// A list, and the standing of its tools.
 #[derive(Clone)]
 pub(super) struct Seen {
     pub(super) items: Arc<[Item]>,
     pub(super) odd: Arc<Odd>,
-    /// When it was begun to look at it.
+    /// When the comparison started, on the monotonic clock.
     pub(super) at: Duration,
-    /// Whether it could be compared.
+    /// True if the list could be compared; false if the store failed.
     pub(super) compared: bool,
 }
 
-/// Whether what was seen says enough about a list now.
+/// Checks if an earlier comparison can be reused for a list now.
 pub(super) type Enough = fn(&Seen, &Arc<[Item]>, Duration) -> bool;
 
 // === impl Seen ===
 
 impl Seen {
-    /// Whether nothing has to be looked up for this list.
+    /// True if the comparison can be reused for this list.
     pub(super) fn is_fresh(&self, items: &Arc<[Item]>, now: Duration) -> bool {
         let is_settled = self.compared && self.odd.is_empty();
         let recent = now.saturating_sub(self.at) < LOOK_AGAIN;
         Arc::ptr_eq(&self.items, items) && (is_settled || recent)
     }
 
-    /// The same, for a tool that would be refused.
+    /// True if the comparison can be reused for a tool that would be refused.
     pub(super) fn is_of_this_moment(&self, items: &Arc<[Item]>, now: Duration) -> bool {
         Arc::ptr_eq(&self.items, items) && now.saturating_sub(self.at) < LOOK_CLOSER
     }
 
-    /// Whether this list was looked at later than then.
+    /// True if this list was compared later than `then`.
     pub(super) fn is_since(&self, items: &Arc<[Item]>, then: Duration) -> bool {
         Arc::ptr_eq(&self.items, items) && self.at > then
     }
@@ -62,9 +62,9 @@ mod tests {
         let (pins, items, name) = (pins_in(&store, PinRules::default()), list(FIRST), server());
         let all = join_all((0..50).map(|_| pins.look_at(&name, &items))).await;
         assert!(all.iter().all(|odd| odd.is_empty()));
-        // Before it was taken in, and after.
+        // One lookup before the server was recorded, and one after.
         assert_eq!((store.looks(), store.begins()), (2, 1));
-        // Somebody who goes away in the middle leaves it to the next.
+        // If a task is dropped midway, the next one does the lookup.
         let other = list(LATER);
         let mut gone = Box::pin(pins.look_at(&name, &other));
         assert!(poll!(&mut gone).is_pending());

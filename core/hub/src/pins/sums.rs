@@ -1,5 +1,5 @@
-//! Which servers were seen and which lists are known to be approved as a whole, looked up for many
-//! at once.
+//! Single-flight lookup of the servers that were seen and of the lists that are approved as a
+//! whole.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,22 +9,22 @@ use futures::lock::Mutex;
 
 use crate::ports::{PinOwner, PinStore, StoreError};
 
-/// What the store says of all servers, for everybody who asks at the same time.
+/// The store's digests of all servers, shared by concurrent lookups.
 ///
-/// When a gateway begins, dozens of lists come at once, and each is wanted by several.
+/// When a gateway starts, dozens of lists come at once, and each is needed by several tasks.
 ///
-/// **Invariant:** nobody is told what was looked up before they asked.
+/// **Invariant:** a lookup never returns a result that was read before the lookup began.
 #[derive(Default)]
 pub(super) struct Sums {
     asked: AtomicU64,
-    /// Waited for, and not only locked: whoever has it looks up, and the others take what was found.
+    /// An async lock: the holder reads the store, and the tasks that wait share its result.
     latest: Mutex<Latest>,
 }
 
-/// What was found last.
+/// The latest result.
 #[derive(Default)]
 struct Latest {
-    /// How many had asked before it was looked up.
+    /// The number of lookups that had begun before the store was read.
     asked: u64,
     found: Option<Found>,
 }
@@ -34,7 +34,8 @@ type Found = Result<Arc<HashMap<PinOwner, Option<String>>>, Arc<StoreError>>;
 // === impl Sums ===
 
 impl Sums {
-    /// The servers that were seen, with the sums of the lists that are approved as a whole.
+    /// Returns the servers that were seen, with the digests of the lists that are approved as a
+    /// whole.
     pub(super) async fn get(&self, store: &dyn PinStore) -> Found {
         let number = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut latest = self.latest.lock().await;
@@ -62,7 +63,7 @@ mod tests {
     async fn all_who_ask_at_once_share_what_is_looked_up_after_they_asked() {
         let (store, sums) = (Memory::whole(), Sums::default());
         let all = join_all((0..50).map(|_| sums.get(&*store))).await;
-        // For the first one, and for all who came meanwhile.
+        // One read for the first lookup, and one for all that came meanwhile.
         assert_eq!((all.len(), store.looks()), (50, 2));
         assert!(all.iter().all(Result::is_ok));
         sums.get(&*store).await.unwrap();

@@ -1,4 +1,4 @@
-//! What pins say of lists that come one after the other.
+//! Tests of pins with lists that come one after the other.
 
 use std::future::ready;
 use std::sync::atomic::AtomicBool;
@@ -10,11 +10,11 @@ use jiff::Timestamp;
 use super::*;
 use crate::ports::{Approved, BoxFuture, Newcomer};
 
-/// Keeps definitions in memory; broken when it has no memory, or when it is told to be.
+/// A store in memory. It fails if it has no memory, or while it is set to fail.
 #[derive(Default)]
 pub(super) struct Memory(Option<Mutex<HashMap<String, Known>>>, AtomicBool, AtomicU64, AtomicU64);
 
-/// What is kept of one server, and how often that was read.
+/// The record of one server, and the number of times it was read.
 #[derive(Default)]
 pub(super) struct Known {
     pub(super) approved: Approved,
@@ -22,7 +22,7 @@ pub(super) struct Known {
     pub(super) reads: usize,
 }
 
-/// Goes forward when it is told to.
+/// A clock that is set by hand.
 #[derive(Default)]
 struct Hand(Mutex<Duration>);
 
@@ -31,12 +31,12 @@ impl Memory {
         Arc::new(Self { 0: Some(Mutex::default()), ..Self::default() })
     }
 
-    /// How often sums were looked up.
+    /// The number of lookups of sums.
     pub(super) fn looks(&self) -> u64 {
         self.2.load(Ordering::Acquire)
     }
 
-    /// How often servers that were never seen were taken in.
+    /// The number of times that servers were recorded as new.
     pub(super) fn begins(&self) -> u64 {
         self.3.load(Ordering::Acquire)
     }
@@ -67,7 +67,7 @@ impl PinStore for Memory {
         self.2.fetch_add(1, Ordering::AcqRel);
         let sums = self
             .with(|all| all.iter().map(|(one, known)| (owner(one), known.sum.clone())).collect());
-        // Others come while it is looked up.
+        // Other lookups begin during this one.
         Box::pin(async {
             tokio::task::yield_now().await;
             sums.await
@@ -87,7 +87,7 @@ impl PinStore for Memory {
 
     fn begin<'a>(&'a self, new: &'a [Newcomer]) -> BoxFuture<'a, Result<(), StoreError>> {
         self.3.fetch_add(1, Ordering::AcqRel);
-        // Others come while it is kept.
+        // Other servers come during the write.
         Box::pin(async move {
             tokio::task::yield_now().await;
             let keep = |all: &mut HashMap<String, Known>| {
@@ -168,7 +168,7 @@ fn pins_at(
     Pins::new(store, clock, Arc::clone(changes), HashMap::from([(server(), rules)]))
 }
 
-/// A list of tools, each with a description.
+/// Returns a list of tools, each with a description.
 pub(super) fn list(tools: &[(&str, &str)]) -> Arc<[Item]> {
     let item = |(name, description): &(&str, &str)| {
         let definition = format!(r#"{{"name":"{name}","description":"{description}"}}"#);
@@ -177,7 +177,7 @@ pub(super) fn list(tools: &[(&str, &str)]) -> Arc<[Item]> {
     tools.iter().map(item).collect()
 }
 
-/// What becomes of an allowed call to each tool of the second list, after the first was seen.
+/// Returns the verdicts on allowed calls to the tools of the second list, after the first was seen.
 async fn verdicts(rules: PinRules, before: &[(&str, &str)], now: &[(&str, &str)]) -> String {
     let store = Memory::whole();
     pins_in(&store, rules.clone()).look_at(&server(), &list(before)).await;
@@ -200,7 +200,7 @@ async fn what_is_there_first_is_approved_and_a_change_is_not() {
     let rules = PinRules::default();
     assert_eq!(verdicts(rules.clone(), FIRST, FIRST).await, "allow allow");
     assert_eq!(verdicts(rules.clone(), FIRST, LATER).await, "allow deny ask");
-    // One that had nothing was seen all the same.
+    // A server without tools counts as seen too.
     assert_eq!(verdicts(rules.clone(), &[], FIRST).await, "ask ask");
     assert_eq!(verdicts(rules, FIRST, &FIRST[..1]).await, "allow");
 }
@@ -285,13 +285,13 @@ async fn what_another_process_approves_is_told_to_whoever_listens() {
     assert_eq!(review[1].now, "description:\n  Does more.\n");
     elsewhere.approve(&server(), items.iter()).await.unwrap();
 
-    // Too soon to look at the store again.
+    // Too early to read the store again.
     pins.look_again().await;
     assert!(ear.0.lock().unwrap().is_empty());
     *clock.0.lock().unwrap() = seen::LOOK_AGAIN;
     pins.look_again().await;
     assert_eq!(*ear.0.lock().unwrap(), ["s Tools"]);
-    // Once is enough.
+    // A change is announced only once.
     pins.look_again().await;
     assert_eq!(ear.0.lock().unwrap().len(), 1);
 }
@@ -326,9 +326,9 @@ async fn while_the_store_is_broken_what_was_refused_stays_refused_and_it_is_trie
     let standing = |tool: &str| pins.standing(&ItemId { server: server(), item: tool.to_owned() });
     assert_eq!(standing("b"), Standing::Changed);
     assert_eq!(standing("d"), Standing::Unexpected);
-    // It is the one that was compared before.
+    // This definition was compared before.
     assert_eq!(standing("a"), Standing::Approved);
-    // One that cannot be compared is refused, and compared as soon as that is possible.
+    // A definition that cannot be compared is refused, and compared as soon as possible.
     let changed = list(&[("a", "Reads other things.")]);
     pins.look_at(&server(), &changed).await;
     assert_eq!(standing("a"), Standing::Lost);
@@ -346,11 +346,11 @@ async fn a_list_that_was_found_to_be_approved_is_not_compared_tool_by_tool_again
         let pins = pins_in(&store, PinRules::default());
         pins.look_at(&server(), &list(tools)).await.len()
     };
-    // The first time, and every time that it is the same.
+    // The first time, and each time that the list is unchanged.
     assert_eq!((look(FIRST).await, look(FIRST).await, reads()), (0, 0, 0));
     // Fewer tools, each of them approved: compared once.
     assert_eq!((look(&FIRST[..1]).await, look(&FIRST[..1]).await, reads()), (0, 0, 1));
-    // What is not approved is compared each time.
+    // A list with unapproved tools is compared each time.
     assert_eq!((look(LATER).await, look(LATER).await, reads()), (2, 2, 3));
     assert_eq!((look(&FIRST[..1]).await, reads()), (0, 3));
 }
@@ -361,7 +361,7 @@ async fn what_is_approved_later_makes_the_list_before_another_one() {
     let pins = pins_in(&store, PinRules::default());
     assert!(pins.look_at(&server(), &list(FIRST)).await.is_empty());
     pins.approve(&server(), list(LATER).iter()).await.unwrap();
-    // The server goes back to what it was, which is no longer what was approved.
+    // The server goes back to its old definition, which is no longer the approved one.
     let pins = pins_in(&store, PinRules::default());
     let odd = pins.look_at(&server(), &list(FIRST)).await;
     assert_eq!(Standing::of(&odd, "b"), Standing::Changed);
@@ -379,7 +379,7 @@ async fn a_tool_that_changed_while_nobody_expected_it_is_changed_when_somebody_d
         Standing::of(&*expecting(tools).look_at(&server(), &list).await, "b")
     };
     assert_eq!(standing(&["a"], list(FIRST)).await, Standing::Unexpected);
-    // Also from memory it is not expected.
+    // The cached list gives the same result.
     assert_eq!(standing(&["a"], list(FIRST)).await, Standing::Unexpected);
     let changed = || list(&LATER[..2]);
     assert_eq!(standing(&["a"], changed()).await, Standing::Unexpected);

@@ -1,4 +1,4 @@
-//! Step 7: takes one call off the quota and the rates, and issues the ticket.
+//! Step 7: counts the call against quota and rates, and issues the ticket.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use crate::life::Lease;
 use crate::ports::{Item, Unwritten};
 use crate::{Call, Part, Session};
 
-/// Proof that a call may be sent. Only `admit` makes one.
+/// Proof that a call may be sent. Only `admit` creates one.
 pub struct Ticket {
     id: ItemId,
     kind: Kind,
     effect: Effect,
     params: Json,
     caller: Arc<Caller>,
-    /// The definition that was decided on.
+    /// The definition that the decision was based on.
     definition: Json,
-    /// The list that it was on.
+    /// The list that contained the definition.
     items: Option<Arc<[Item]>>,
-    /// The connection that it was found on; `send` takes it.
+    /// The connection that listed it; `send` takes it.
     lease: Option<Lease>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn admit(hub: &Hub, session: &Session, approved: Approved) -> Result<
 // === impl Ticket ===
 
 impl Ticket {
-    /// What is to be done, and by which server.
+    /// The item and its server.
     pub fn id(&self) -> &ItemId {
         &self.id
     }
@@ -54,12 +54,12 @@ impl Ticket {
         self.kind
     }
 
-    /// What it does.
+    /// The effect of the item.
     pub fn effect(&self) -> Effect {
         self.effect
     }
 
-    /// The params of the request, with the name that the server knows.
+    /// The params of the request, with the server's own name of the item.
     pub fn params(&self) -> &Json {
         &self.params
     }
@@ -84,7 +84,7 @@ impl Ticket {
         self.id
     }
 
-    /// Replaces the params, and gives back those before.
+    /// Replaces the params and returns the previous ones.
     pub(super) fn replace_params(&mut self, params: Json) -> Json {
         std::mem::replace(&mut self.params, params)
     }

@@ -1,4 +1,4 @@
-//! A call from the first word of it: its record is opened before the call can even be put together.
+//! A call whose audit record is open before the call is assembled.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::hub::Hub;
 use crate::ports::{Operator, Settling, Unwritten};
 use crate::{Call, Outcome, Session};
 
-/// A call that is being put together, for which a server may have to start and a person to wait.
+/// A call that is being assembled. Assembling can require starting a server or asking a person.
 ///
-/// It is written down exactly once: as what became of it when it is [called](Self::call), as
-/// refused when its front [cannot put it together](Self::refuse), and as abandoned when it is
-/// dropped.
+/// It leaves exactly one audit entry, unless it is [passed on](Self::pass_on): with its outcome if
+/// it is [called](Self::call), with the error if its front [refuses it](Self::refuse), and as
+/// abandoned if it is dropped.
 #[must_use = "dropping it records an abandoned call"]
 pub struct Attempt<'a> {
     hub: &'a Hub,
@@ -35,12 +35,12 @@ impl<'a> Attempt<'a> {
         Self { hub, record }
     }
 
-    /// A call that is put together already.
+    /// Opens the record of a call that is already assembled.
     pub(crate) fn at_once(hub: &'a Hub, call: &Call) -> Self {
         Self { hub, record: Record::open(hub, call) }
     }
 
-    /// Takes the call down the whole road and waits for all of its answer.
+    /// Runs all steps of the call and waits for the complete answer.
     pub async fn call(
         self,
         session: &'a Session,
@@ -50,8 +50,8 @@ impl<'a> Attempt<'a> {
         self.deliver(session, call, operator).await?.whole().await
     }
 
-    /// Takes the call down the whole road. A large answer may still be coming, where the operator
-    /// wishes so.
+    /// Runs all steps of the call. A large answer may still be arriving if the operator accepts
+    /// that.
     pub async fn deliver(
         mut self,
         session: &'a Session,
@@ -83,22 +83,22 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Notes which item is meant, where the front has to look for it.
+    /// Records the item, if the front has to look it up.
     pub fn found(&mut self, id: &ItemId) {
         self.record.meant(id);
     }
 
-    /// Notes that the item is not called but asked about, by this method.
+    /// Records the method of a request that uses the item without calling it.
     pub fn by_method(mut self, method: &'static str) -> Self {
         self.record.by_method(method);
         self
     }
 
-    /// Decides on a side request as on a call of its item: by its rules, rates and quota. The target
-    /// of `call` names the item's server.
+    /// Decides on a side request as on a call of its item: by rules, rates and quota. The target of
+    /// `call` names the item's server.
     ///
     /// # Errors
-    /// When it may not be run. Whatever comes of it, the attempt is still to be ended.
+    /// When it may not be run. The attempt must be ended in any case.
     pub async fn admit(
         &mut self,
         session: &Session,
@@ -114,12 +114,12 @@ impl<'a> Attempt<'a> {
         side::walk(self.hub, session, (id, call, op), asks, &mut self.record).await
     }
 
-    /// Hands over to the call itself, which opens its record at once; this one leaves no entry.
+    /// Closes this record without an entry, because the call opens its own record next.
     pub fn pass_on(mut self) {
         self.record.forget();
     }
 
-    /// Decides on a side request, runs it, and writes it down.
+    /// Decides on a side request, runs it and records it.
     ///
     /// # Errors
     /// When it may not be run, or the server refuses.
@@ -139,10 +139,10 @@ impl<'a> Attempt<'a> {
         result
     }
 
-    /// Ends what is no call but is written down like one.
+    /// Ends and records an operation that is not a call.
     ///
     /// # Errors
-    /// What it ended with, or that it cannot be written down.
+    /// The error in `result`, or that the operation cannot be recorded.
     pub async fn end(self, result: Result<(), CallError>) -> Result<(), CallError> {
         let outcome = match &result {
             Ok(()) => Outcome::Answered,
@@ -152,18 +152,18 @@ impl<'a> Attempt<'a> {
         settled(settling, result).await
     }
 
-    /// Gives up a call that cannot be put together, and gives the reason back.
+    /// Records a call that cannot be assembled, and returns the error.
     ///
-    /// Who tries tools that are not there, or with arguments that do not fit, leaves a trace too.
+    /// Attempts with unknown tools or invalid arguments are recorded too.
     pub fn refuse(self, error: CallError) -> CallError {
-        // Whoever puts calls together by hand has a log that is written at once.
+        // Not awaited: the entry is written anyway, and errors are not withheld.
         drop(self.record.close(&Err(error.clone())));
         error
     }
 }
 
-/// Holds a result back until its entry is kept. One that cannot be is withheld; a failure is told
-/// all the same, because nothing is gained by hiding it.
+/// Holds a result back until its entry is durable. If the entry cannot be written, an answer is
+/// withheld. An error is returned in any case, because hiding it gains nothing.
 async fn settled<T>(settling: Settling, result: Result<T, CallError>) -> Result<T, CallError> {
     match settling {
         Settling::Done => result,

@@ -1,4 +1,4 @@
-//! Step 6: where a rule says `ask`, does the operator say yes?
+//! Step 6: gets the operator's approval if a rule says `ask`.
 
 use capstan_model::{Binding, CallError};
 use tracing::warn;
@@ -11,7 +11,7 @@ use crate::hub::Hub;
 use crate::ports::{Approval, Item, Operator, Question};
 use crate::{Ground, Part, Session, Standing};
 
-/// A call that rules and operator agree to.
+/// A call that the rules and the operator allow.
 pub(super) struct Approved {
     pub(super) resolved: Resolved,
 }
@@ -25,7 +25,7 @@ pub(super) async fn confirm(
 ) -> Result<Approved, CallError> {
     let Permitted { resolved, question } = permitted;
     if let Some(question) = question {
-        // Few calls are asked about, and the others carry nothing along for it.
+        // Boxed because few calls are asked about, to keep the future of every call small.
         Box::pin(ask((hub, session), operator, (&resolved, &question), record)).await?;
     }
     Ok(Approved { resolved })
@@ -38,7 +38,7 @@ async fn ask(
     record: &mut Record<'_>,
 ) -> Result<(), CallError> {
     let Decision { approval, open } = match resolved.call.part {
-        // Said yes to before the server asked for input; it is the same call.
+        // Approved before the server asked for input; it is still the same call.
         Part::Later { approved: true } => Approval::once(Ground::Asked).into(),
         Part::Later { approved: false } | Part::First => {
             hub.approvals.decide(&session.memory, question, operator).await
@@ -66,8 +66,8 @@ async fn ask(
     }
 }
 
-/// A yes to a tool that is new approves it as it is, if it was asked for. That of a client in the
-/// place of the operator is good for its call and no more.
+/// Approves the definition of a new tool if the operator was asked and said yes. If a client
+/// answers for the operator, its yes applies to this call only.
 async fn pin(hub: &Hub, resolved: &Resolved, ground: Ground) {
     let Resolved { id, definition, standing, call, .. } = resolved;
     let was_asked = match ground {

@@ -1,4 +1,4 @@
-//! An answer that is delivered while it comes: screened piece by piece, and recorded at its end.
+//! A streamed answer: screened piece by piece and recorded at its end.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -13,41 +13,41 @@ use crate::life::Lease;
 use crate::trace::Ending;
 use crate::{Flow, Outcome};
 
-/// What a front delivers.
+/// An answer as a front delivers it.
 pub enum Delivery {
-    /// All of an answer.
+    /// A complete answer.
     Whole(Screened),
-    /// A large one that is still coming.
+    /// A large answer that is still arriving.
     Flowing(Box<Flowing>),
 }
 
-/// An answer that is delivered while it comes.
+/// An answer that is delivered while it arrives.
 ///
-/// What breaks or turns out too large ends with an error when some of it is out already; whoever
-/// delivers it then has to break off too. It is written down when it has ended, and as abandoned when
-/// it is dropped before.
+/// If the answer breaks off or exceeds the size limit after a part was delivered, it ends with an
+/// error, and the front must abort its response. The call is recorded when the answer ends, or as
+/// abandoned if this value is dropped earlier.
 pub struct Flowing {
     stream: Stream,
-    /// `None` when it is written down.
+    /// The open audit entry; `None` after it was recorded.
     kept: Option<Kept>,
 }
 
-/// An answer that is screened while it comes.
+/// An answer that is screened while it arrives.
 pub(super) struct Stream {
     origin: Origin,
     flow: Box<Flow>,
     limit: usize,
-    /// Held until the answer has come.
+    /// Held until the answer is complete.
     _lease: Lease,
 }
 
 // === impl Delivery ===
 
 impl Delivery {
-    /// All of it.
+    /// Waits for the complete answer.
     ///
     /// # Errors
-    /// When it breaks, or is too large.
+    /// When it breaks off, or is too large.
     pub async fn whole(self) -> Result<Screened, CallError> {
         match self {
             Self::Whole(screened) => Ok(screened),
@@ -63,23 +63,23 @@ impl Flowing {
         Self { stream, kept: Some(kept) }
     }
 
-    /// Who answers.
+    /// The server that answers.
     pub fn server(&self) -> &ServerName {
         &self.stream.origin.id().server
     }
 
-    /// What the result is, as far as it has come.
+    /// The properties of the result, as far as it has arrived.
     pub fn shape(&self) -> Shape {
         self.stream.flow.shape()
     }
 
-    /// Has somebody told how it ends.
+    /// Adds a function that is called with the ending of the answer.
     pub fn watched(&mut self, watcher: impl FnOnce(Ending) + Send + 'static) {
         self.stream.flow.watched(watcher);
     }
 
-    /// The next piece of the result, without the brace that closes it; `None` when all of it has
-    /// come and may be closed.
+    /// Returns the next piece of the result, without its closing brace. `None` means that the
+    /// result is complete and may be closed.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, CallError>> {
         let Some(kept) = &mut self.kept else { return Poll::Ready(Ok(None)) };
         let next = ready!(self.stream.poll_next(cx));
@@ -98,7 +98,7 @@ impl Flowing {
             Ending::Failed { code, .. } => Outcome::Failed(code),
         };
         if next.is_ok() {
-            // The brace.
+            // The closing brace.
             kept.add(1);
         }
         if let Some(kept) = self.kept.take() {

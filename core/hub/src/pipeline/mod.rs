@@ -1,12 +1,12 @@
-//! The road of a call, one file a step:
+//! The pipeline of a call, one file per step:
 //!
 //! ```text
 //! reach → wake → resolve → settle → permit → confirm → admit → send → screen
 //! ```
 //!
-//! Each step consumes the value before it and returns the next, so a step can be neither left
-//! out nor taken out of order: the next one would have nothing to take. The lease that `wake`
-//! takes is carried to `screen`. A [`Ticket`] cannot be made outside this module:
+//! Each step consumes the value of the step before and returns the value for the next. A step can
+//! therefore be neither left out nor taken out of order: its input would be missing. The lease that
+//! `wake` takes is carried to `screen`. A [`Ticket`] cannot be made outside this module:
 //!
 //! ```compile_fail,E0451
 //! let forged = capstan_hub::Ticket {
@@ -21,8 +21,8 @@
 //! };
 //! ```
 //!
-//! `record` wraps the whole road, so that every exit is written to the audit log. [`Outgoing`] is
-//! the one type that reaches a server.
+//! `record` wraps all steps, so that every exit is written to the audit log. [`Outgoing`] is the
+//! only type that reaches a server, besides the [`System`] messages of the hub itself.
 
 mod reach;
 mod wake;
@@ -64,7 +64,7 @@ use crate::ports::{Item, Operator};
 use crate::told::{Explained, Told};
 use crate::{Call, Check, Session};
 
-/// Takes `call` down the whole road.
+/// Runs all steps of `call`.
 async fn walk(
     hub: &Hub,
     session: &Session,
@@ -83,25 +83,25 @@ async fn walk(
     screen::screen(hub.limits.max_answer, ticket, answer, lease)
 }
 
-/// Looks up the item that `call` means, with what its server says of it.
+/// Looks up the item that `call` names, with the definition that its server lists.
 pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), CallError> {
     let Resolved { id, definition, .. } = settled(hub, call, hub.limits.check_arguments).await?;
     Ok((id.server, Item { name: id.item, definition }))
 }
 
-/// Takes the first steps of a call that is not made.
+/// Runs the steps up to `settle` for a call that is not made.
 async fn settled(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallError> {
     let first = hub.ids_of(&call.target).next();
     let awake = wake::wake(hub, reach::checked(call, first)?).await?;
     settle::settle(hub, resolve::find(hub, awake).await?, check)
 }
 
-/// Takes `call` as far as the verdict and tells every rule on the way there.
+/// Runs `call` up to the verdict and returns every rule that was considered.
 ///
-/// Whether its arguments fit the tool is not looked at: who asks may not have them yet.
+/// Arguments are not checked against the schema: they may not be known yet.
 pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallError> {
     if let Some((id, ruling)) = reach::out_of_reach(hub, &call) {
-        // As on the road: nothing is started for it, so nobody knows what it does.
+        // As for a real call, no server is started, so the item's effect is unknown.
         let told = Told::new(Caller::clone(&call.caller), id, call.target.kind);
         return Ok(Explained { ruling, ..told.explain(&hub.policy, hub.clock.now()) });
     }

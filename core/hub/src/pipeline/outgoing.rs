@@ -1,8 +1,9 @@
-//! The one type that reaches a server.
+//! The sealed message types that reach a server.
 //!
-//! Only this crate makes an [`Outgoing`] and what is in it: a [`Ticket`] by `admit`, an
+//! Only this crate creates an [`Outgoing`] and its contents: a [`Ticket`] by `admit`, an
 //! [`Admission`] by the steps of a side request, a [`TaskRequest`] from the handles that `screen`
-//! made, a [`System`] message from a fixed list. None of them can be forged elsewhere:
+//! created. It also creates the [`System`] messages, from a fixed list. None of them can be forged
+//! elsewhere:
 //!
 //! ```compile_fail,E0423
 //! fn forge<'a>(message: capstan_hub::Message<'a>) -> capstan_hub::Outgoing<'a> {
@@ -60,33 +61,33 @@ pub struct TaskRequest {
     params: Json,
 }
 
-/// What can be done with a task.
+/// The operations on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskOp {
-    /// Its state.
+    /// Reads its state.
     Get,
-    /// Its result.
+    /// Reads its result.
     Result,
-    /// Answers to the questions that it asks.
+    /// Answers the questions that it asks.
     Update,
-    /// Its end.
+    /// Cancels it.
     Cancel,
-    /// Notifications about it, for as long as the request lasts.
+    /// Requests notifications about it, for as long as the request lasts.
     Follow,
 }
 
-/// A message of our own that informs a server or reduces what it does. It starts nothing.
+/// A system message: it informs a server or reduces what it does, and starts nothing.
 #[derive(Debug)]
 pub struct System(SystemMessage);
 
 /// The content of a [`System`] message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SystemMessage {
-    /// Whether the server still answers.
+    /// Checks that the server still answers.
     Ping,
-    /// How much it is to log; the protocol's word for the level.
+    /// Sets the log level, in the protocol's spelling.
     Level(String),
-    /// No more notifications about this resource.
+    /// Ends the notifications about this resource.
     Unsubscribe(String),
 }
 
@@ -105,12 +106,12 @@ impl<'a> Outgoing<'a> {
         Self(Message::Task(request))
     }
 
-    /// What is to be sent.
+    /// The content of the message.
     pub fn message(&self) -> Message<'a> {
         self.0
     }
 
-    /// The answer of a server that offers no such thing.
+    /// Returns the error for a server that does not support the method.
     pub fn not_offered(&self, server: &ServerName) -> CallError {
         let method = match self.0 {
             Message::Call(ticket) => ticket.kind().method(),
@@ -129,17 +130,17 @@ impl TaskRequest {
         Self { op, ids, params }
     }
 
-    /// What to do.
+    /// The operation.
     pub fn op(&self) -> TaskOp {
         self.op
     }
 
-    /// The tasks, by the server's names.
+    /// The tasks, by the server's ids.
     pub fn ids(&self) -> &[String] {
         &self.ids
     }
 
-    /// The params of the request; they name the task.
+    /// The params of the request, which name the task.
     pub fn params(&self) -> &Json {
         &self.params
     }
@@ -163,7 +164,7 @@ impl TaskOp {
 // === impl SideOp ===
 
 impl SideOp {
-    /// The method, in the revisions before 2026-07-28 where they have it.
+    /// The method, as named in the revisions before 2026-07-28 that have it.
     pub fn method(&self) -> &'static str {
         match self {
             Self::Complete(_) => "completion/complete",
@@ -187,7 +188,7 @@ impl System {
         Self(SystemMessage::Unsubscribe(uri))
     }
 
-    /// What to say.
+    /// The content of the message.
     pub fn message(&self) -> &SystemMessage {
         &self.0
     }

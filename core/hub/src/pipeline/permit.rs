@@ -1,4 +1,4 @@
-//! Step 5: do the rules let this caller do it?
+//! Step 5: checks that the rules allow the call.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::approvals::Extent;
 use crate::hub::Hub;
 use crate::ports::Question;
 
-/// A call no rule forbids.
+/// A call that no rule denies.
 pub(super) struct Permitted {
     pub(super) resolved: Resolved,
-    /// What the operator has to be asked, if a rule says so.
+    /// The question for the operator, if a rule says `ask`.
     pub(super) question: Option<Box<Question>>,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn permit(
     };
     let caller = &resolved.call.caller;
     let ruling = match &resolved.fact {
-        // What is known of an item is known for everybody whom access rules do not bind.
+        // A cached ruling is valid for all callers that access rules do not bind.
         Some(fact) if !hub.policy.binds(caller) => fact.ruling(caller.front, decide),
         Some(_) | None => decide(),
     };
@@ -67,7 +67,7 @@ fn asked<'a>(hub: &Hub, resolved: &'a Resolved, arguments: Arguments<'a>) -> Ask
     }
 }
 
-/// What is said of a call that no rule speaks of, by the front it came through.
+/// Returns the rule for calls that no other rule matches, by front.
 pub(crate) fn fallback(front: Front) -> DefaultRule {
     match front {
         Front::Cli | Front::Terminal => DefaultRule::Always(Verdict::Ask),

@@ -1,4 +1,4 @@
-//! Step 1: may this caller use the server at all? Starts nothing and reveals nothing.
+//! Step 1: checks that the caller may use the server at all. Starts nothing and reveals nothing.
 
 use capstan_model::{CallError, ItemId, Ruling};
 use capstan_wire::duplicate::refuse_duplicates;
@@ -7,15 +7,15 @@ use super::record::Record;
 use crate::Call;
 use crate::hub::Hub;
 
-/// Members of the params that decisions read, or that are replaced or left out before the params are
-/// sent. A server could take another spelling for one of them.
+/// Members of the params that decisions read, or that the pipeline replaces or removes. No other
+/// member may resemble one of them: a lenient server could read `Name` as `name`.
 const PROTECTED: &[&str] =
     &["name", "uri", "arguments", "_meta", "task", "requestState", "inputResponses"];
 
-/// A call that its caller may make of at least one server.
+/// A call for which at least one possible server is within the caller's reach.
 pub(super) struct Reached {
     pub(super) call: Call,
-    /// The item that is meant in the first place.
+    /// The first item that the name can stand for.
     pub(super) first: Option<ItemId>,
 }
 
@@ -24,8 +24,8 @@ pub(super) fn reach(hub: &Hub, call: Call, record: &mut Record<'_>) -> Result<Re
     if let Some(id) = &first {
         record.meant(id);
     }
-    // For callers who can use nothing of a server it is as if it were not there: not even whether
-    // it starts can be told from the answer.
+    // To callers who may use nothing of a server, it does not exist. The answer does not even
+    // reveal whether the server starts.
     if let Some((id, ruling)) = out_of_reach(hub, &call) {
         record.ruled(&ruling);
         return Err(CallError::Denied { item: id.to_string(), rule: ruling.rule });
@@ -33,7 +33,7 @@ pub(super) fn reach(hub: &Hub, call: Call, record: &mut Record<'_>) -> Result<Re
     checked(call, first)
 }
 
-/// Refuses params that a server could read otherwise than the rules do.
+/// Refuses params that a server could read differently than the rules do.
 pub(super) fn checked(call: Call, first: Option<ItemId>) -> Result<Reached, CallError> {
     match refuse_duplicates(&call.params, PROTECTED) {
         Ok(()) => Ok(Reached { call, first }),
@@ -44,8 +44,8 @@ pub(super) fn checked(call: Call, first: Option<ItemId>) -> Result<Reached, Call
     }
 }
 
-/// The item that is meant and the ruling that refuses it, where every item that can be meant is out
-/// of the caller's reach.
+/// Returns the refusal of a call if none of its possible items is within the caller's reach. It
+/// consists of the first of these items and the ruling.
 pub(super) fn out_of_reach(hub: &Hub, call: &Call) -> Option<(ItemId, Ruling)> {
     if !hub.policy.binds(&call.caller) {
         return None;

@@ -1,4 +1,4 @@
-//! Around all steps: every call is written down once, however it ends.
+//! Wraps all steps: every call is recorded exactly once, however it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(super) struct Record<'a> {
     entry: Option<Entry>,
 }
 
-/// An audit entry that is open for as long as an answer comes.
+/// An audit entry that stays open while an answer is streamed.
 pub(super) struct Kept {
     audit: Arc<dyn AuditLog>,
     clock: Arc<dyn Clock>,
@@ -37,7 +37,7 @@ impl<'a> Record<'a> {
         Self { hub, opened: hub.clock.monotonic(), entry: Some(blank(hub, call)) }
     }
 
-    /// The call is put together; until now only what it was for was known.
+    /// Completes the entry when the call is assembled; before, only its target was known.
     pub(super) fn asked(&mut self, call: &Call) {
         if let Some(entry) = &mut self.entry {
             *entry = Entry { time: entry.time, method: entry.method, ..blank(self.hub, call) };
@@ -70,14 +70,14 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// What is asked for is not the thing itself.
+    /// Records the method of a request that uses the item without calling it.
     pub(super) fn by_method(&mut self, method: &'static str) {
         if let Some(entry) = &mut self.entry {
             entry.method = Some(method);
         }
     }
 
-    /// Leaves no entry: another record is open for the same call.
+    /// Discards the entry, because another record is open for the same call.
     pub(super) fn forget(&mut self) {
         self.entry = None;
     }
@@ -104,7 +104,7 @@ impl<'a> Record<'a> {
         self.hub.audit.settle(Entry { outcome, duration, answer_bytes, ..entry })
     }
 
-    /// Keeps the entry open while the answer comes.
+    /// Keeps the entry open while the answer is streamed.
     pub(super) fn keep(mut self) -> Kept {
         let (audit, clock) = (Arc::clone(&self.hub.audit), Arc::clone(&self.hub.clock));
         Kept { audit, clock, opened: self.opened, entry: self.entry.take() }
@@ -115,7 +115,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// What is known of a call before its first step.
+/// Creates the entry of a call before its first step.
 fn blank(hub: &Hub, call: &Call) -> Entry {
     Entry {
         time: hub.clock.now(),
@@ -136,7 +136,7 @@ fn blank(hub: &Hub, call: &Call) -> Entry {
     }
 }
 
-/// The arguments as they may be kept.
+/// Returns the arguments in the form that may be stored.
 fn arguments(hub: &Hub, call: &Call) -> Option<String> {
     match hub.limits.keep_arguments {
         Keep::No => None,
@@ -160,14 +160,14 @@ impl Drop for Record<'_> {
 // === impl Kept ===
 
 impl Kept {
-    /// So much more of the answer was given out.
+    /// Counts bytes of the answer that were delivered.
     pub(super) fn add(&mut self, bytes: usize) {
         if let Some(entry) = &mut self.entry {
             entry.answer_bytes += bytes;
         }
     }
 
-    /// The answer has ended.
+    /// Records the end of the answer.
     pub(super) fn end(mut self, outcome: Outcome) {
         if let Some(entry) = &mut self.entry {
             entry.outcome = outcome;

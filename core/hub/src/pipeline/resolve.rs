@@ -1,4 +1,4 @@
-//! Step 3: finds the item in what the running server lists. Decides nothing.
+//! Step 3: finds the item in the lists of the running server. Decides nothing.
 
 use std::sync::Arc;
 
@@ -14,30 +14,30 @@ use crate::life::Lease;
 use crate::ports::{Item, Listing};
 use crate::{Call, Freshness, Standing};
 
-/// How many names a typo is answered with.
+/// The maximum number of similar names in the error for an unknown name.
 const MAX_NEAREST: usize = 3;
 
-/// How alike two names must be for one to be offered for the other.
+/// The minimum similarity (Jaro-Winkler) of a suggested name.
 const LIKENESS: f64 = 0.7;
 
-/// A call whose item is known to exist.
+/// A call whose item exists.
 pub(super) struct Resolved {
     pub(super) id: ItemId,
     pub(super) effect: Effect,
-    /// What its server says of it.
+    /// The definition that its server lists.
     pub(super) definition: Json,
-    /// What is known of it, where its server lists it.
+    /// Cached facts about the item, if its server lists it.
     pub(super) fact: Option<Arc<Fact>>,
-    /// How that stands to what was approved.
+    /// The definition compared with the approved one.
     pub(super) standing: Standing,
-    /// The connection that lists it; `None` for what need not be listed.
+    /// The connection that lists the item; `None` for items that need not be listed.
     pub(super) lease: Option<Lease>,
-    /// The list that it was found on.
+    /// The list that contains the item.
     pub(super) items: Option<Arc<[Item]>>,
     pub(super) call: Call,
 }
 
-/// An item, and the list and the connection that it was found on.
+/// An item with the list and the connection that it was found on.
 pub(crate) struct Found {
     pub(crate) id: ItemId,
     pub(crate) definition: Json,
@@ -58,12 +58,12 @@ pub(super) async fn resolve(
     Ok(resolved)
 }
 
-/// Looks the item up, on the leased server first.
+/// Looks up the item, on the leased server first.
 pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError> {
     let Awake { call, first, lease } = awake;
     let found = match at_once(hub, &call, first.as_ref(), lease) {
         Ok(found) => found,
-        // Rare, and large: kept out of what every call carries along.
+        // Boxed because it is rare and large, to keep the future of every call small.
         Err(lease) => Box::pin(look_for(hub, &call, first, lease)).await?,
     };
     let Found { id, definition, fact, standing, lease, items } = found;
@@ -77,14 +77,14 @@ pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError>
 // === impl Resolved ===
 
 impl Resolved {
-    /// An item that is not looked for on any list.
+    /// Creates the value for an item that is not looked up in a list.
     pub(super) fn unlisted(id: ItemId, effect: Effect, call: Call) -> Self {
         let (definition, standing) = (Json::empty_object(), Standing::Approved);
         Self { id, effect, definition, fact: None, standing, lease: None, items: None, call }
     }
 }
 
-/// The item that is meant, where nothing has to be waited for to know it; else the lease back.
+/// Finds the item without waiting; otherwise returns the lease.
 fn at_once(
     hub: &Hub,
     call: &Call,
@@ -101,7 +101,7 @@ fn at_once(
             known @ (Standing::Approved | Standing::Unexpected) => {
                 Some((id, definition, fact, known, items))
             }
-            // Looked at again, which may take a while.
+            // `look_for` compares these again, which may have to wait.
             Standing::New | Standing::Changed | Standing::Lost => None,
         }
     });
@@ -114,7 +114,7 @@ fn at_once(
     }
 }
 
-/// The item that the name was given to, or that it spells, or that is offered by that name.
+/// Finds the item by its assigned name, its spelling, or its public name in the lists.
 async fn look_for(
     hub: &Hub,
     call: &Call,
@@ -147,7 +147,7 @@ async fn look_for(
     }
 }
 
-/// An item of these, by its own name, with what its server says of it and what is known of it.
+/// Finds an item by its name or its own name, with its definition and cached facts.
 fn offered(
     hub: &Hub,
     kind: Kind,
@@ -168,7 +168,7 @@ fn offered(
     Some((id, definition, fact))
 }
 
-/// The error for a name that no item has, with the nearest names.
+/// Returns the error for a name that matches no item, with the most similar names.
 async fn unknown(hub: &Hub, call: &Call) -> CallError {
     let (kind, typed) = (call.target.kind, call.target.name.as_str());
     let Some(id) = call.target.id().or_else(|| hub.id_of(typed)) else {
@@ -177,11 +177,11 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
     };
     let listing = if kind == Kind::Prompt { Listing::Prompts } else { Listing::Tools };
     let items = match hub.servers.get(&id.server) {
-        // From memory: it was asked for just now.
+        // From memory: the list was requested just now.
         Some(server) => server.list(listing, Freshness::Known).await.unwrap_or_default(),
         None => Arc::default(),
     };
-    // A hint must not tell of what the caller is not shown.
+    // Suggestions must not reveal items that the caller may not see.
     let shown = |item: &&Item| {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };
         let effect = hub.effect_of(&near, kind, &item.definition);
@@ -199,7 +199,7 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
     CallError::Unknown { kind, name: id.to_string(), nearest }
 }
 
-/// The name with the names of servers that are like the one in it.
+/// Returns the name with its server part replaced by the names of similar servers.
 fn with_near_server(hub: &Hub, name: &str) -> Vec<String> {
     let split = ["__", ":", "."].iter().find_map(|separator| name.split_once(separator));
     let Some((server, item)) = split else { return Vec::new() };
@@ -207,7 +207,7 @@ fn with_near_server(hub: &Hub, name: &str) -> Vec<String> {
     near.into_iter().map(|near| format!("{near}{SEPARATOR}{item}")).collect()
 }
 
-/// The names most like `wanted`, best first.
+/// Returns the names most similar to `wanted`, best first.
 pub(crate) fn nearest(wanted: &str, names: impl Iterator<Item = String>) -> Vec<String> {
     let mut scored: Vec<(f64, String)> = names
         .map(|name| (strsim::jaro_winkler(wanted, &name), name))

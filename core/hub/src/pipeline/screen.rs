@@ -1,4 +1,4 @@
-//! Step 9: is the answer fit to be delivered?
+//! Step 9: checks that the answer may be delivered.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::task::TaskHandle;
 use crate::Answer;
 use crate::life::Lease;
 
-/// An answer that may be delivered; the only thing a front ever receives.
+/// An answer that may be delivered. Fronts receive no other kind of answer.
 #[derive(Clone, Debug)]
 pub struct Screened {
     origin: Origin,
@@ -27,23 +27,23 @@ pub(super) struct Origin {
     caller: Arc<Caller>,
 }
 
-/// What may be delivered.
+/// An answer that passed screening, or is screened while it arrives.
 pub(super) enum Passed {
     Whole(Screened),
-    /// It is screened while it comes.
+    /// Screened while it arrives.
     Flowing(Stream),
 }
 
-/// What a result is, told by a look at its members.
+/// Properties of a result, read from its members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shape {
-    /// Whether the tool says that it failed.
+    /// True if the tool reports a failure.
     pub is_error: bool,
-    /// What kind of result it says it is; servers before 2026-07-28 do not say.
+    /// The type that the result declares; servers before 2026-07-28 declare none.
     pub result_type: Option<String>,
-    /// Whether it has structured content that is no object, which only newer clients expect.
+    /// True if the structured content is not an object, which only newer clients expect.
     pub odd_structure: bool,
-    /// Whether it says for how long it may be kept.
+    /// True if the result says how long it may be cached.
     pub has_ttl: bool,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn screen(
     }
 }
 
-/// Whether an answer of that size may be delivered.
+/// Checks that an answer of this size may be delivered.
 pub(super) fn check_size(
     limit: usize,
     item: impl FnOnce() -> String,
@@ -77,7 +77,7 @@ pub(super) fn check_size(
     Ok(())
 }
 
-/// Whether it is a result at all: in every revision that is an object.
+/// Checks that the result is an object, as every revision requires.
 fn check_kind(server: &ServerName, result: &Json) -> Result<(), CallError> {
     if result.as_bytes().starts_with(b"{") {
         return Ok(());
@@ -89,7 +89,7 @@ fn check_kind(server: &ServerName, result: &Json) -> Result<(), CallError> {
 // === impl Shape ===
 
 impl Shape {
-    /// The members that are looked at.
+    /// The members that are read.
     pub(crate) const KEYS: [&str; 4] = ["isError", "resultType", "structuredContent", "ttlMs"];
 
     fn of(result: &Json) -> Self {
@@ -102,7 +102,7 @@ impl Shape {
         }
     }
 
-    /// The same, by a walk over a result.
+    /// Reads the properties from a walk over a result.
     pub(crate) fn walked(walk: &Walk) -> Self {
         let [is_error, result_type, structure, ttl] = Self::KEYS.map(|key| walk.noted(key));
         let value = |noted: Option<&Noted>| noted.and_then(|noted| noted.value.clone());
@@ -136,12 +136,12 @@ impl Screened {
         &self.result
     }
 
-    /// Who answered.
+    /// The server that answered.
     pub fn server(&self) -> &ServerName {
         &self.origin.id.server
     }
 
-    /// The task that the call has become, for its caller; `None` if the result names none.
+    /// Returns the task that the call has become, for its caller; `None` if the result names none.
     pub fn task(&self) -> Option<TaskHandle> {
         let task = match self.shape.result_type.as_deref() {
             Some("task") => self.result.clone(),
@@ -151,12 +151,12 @@ impl Screened {
         Some(TaskHandle::new(id, kind, caller, object::get_string(&task, "taskId")?))
     }
 
-    /// Whether the tool says that it failed.
+    /// True if the tool reports a failure.
     pub fn is_error(&self) -> bool {
         self.shape.is_error
     }
 
-    /// What the result is.
+    /// The properties of the result.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }

@@ -1,7 +1,8 @@
-//! Step 8: sends the call with the lease it was decided on, and once more if it did not run.
+//! Step 8: sends the call on its lease, and once more if it did not run.
 //!
-//! Before each attempt the definition is compared with the one that was decided on, on the very
-//! connection that the call goes to. A call of a tool whose definition has changed is not sent.
+//! Before each attempt, the definition is compared with the one that the decision was based on, on
+//! the same connection that the call goes to. If the definition of a tool or prompt has changed,
+//! the call is not sent.
 
 use std::sync::Arc;
 
@@ -19,10 +20,10 @@ use crate::life::Lease;
 use crate::ports::Operator;
 use crate::trace::{Ending, Side, Span, Step, TraceContext, Tracer};
 
-/// How often a call is sent at the most. Trying again is free of quota.
+/// The maximum number of attempts. A retry does not count against the quota.
 const MAX_ATTEMPTS: usize = 2;
 
-/// Sends the call; the lease it was sent with comes back with the answer.
+/// Sends the call. Returns the answer and the lease that the call was sent with.
 pub(super) async fn send(
     hub: &Hub,
     ticket: &mut Ticket,
@@ -36,7 +37,7 @@ pub(super) async fn send(
             None => Box::pin(again(hub, ticket)).await?,
         };
         if !is_at_hand(&lease, ticket) {
-            // Rare, and large: kept out of what every call carries along.
+            // Boxed because it is rare and large, to keep the future of every call small.
             Box::pin(compare(&lease, ticket)).await?;
         }
         let result = match &hub.tracer {
@@ -50,10 +51,10 @@ pub(super) async fn send(
     }
 }
 
-/// A new lease of the ticket's server.
+/// Takes a new lease of the ticket's server.
 async fn again(hub: &Hub, ticket: &Ticket) -> Result<Lease, CallError> {
-    // The server can be removed between resolving and sending; to the caller that is the same
-    // as its never having been there.
+    // The server can be removed between `resolve` and `send`. The caller gets the same error as for
+    // a server that never existed.
     let Some(server) = hub.servers.get(&ticket.id().server) else {
         let name = ticket.id().to_string();
         return Err(CallError::Unknown { kind: ticket.kind(), name, nearest: Vec::new() });
@@ -64,7 +65,7 @@ async fn again(hub: &Hub, ticket: &Ticket) -> Result<Lease, CallError> {
     }
 }
 
-/// Whether the list of this connection is the one that was decided on.
+/// True if the connection's list is the one that the decision was based on.
 fn is_at_hand(lease: &Lease, ticket: &Ticket) -> bool {
     match (listing_of(ticket.kind()), ticket.items()) {
         (None, _) => true,
@@ -75,7 +76,7 @@ fn is_at_hand(lease: &Lease, ticket: &Ticket) -> bool {
     }
 }
 
-/// Refuses a call whose item is no longer defined as it was when it was decided on.
+/// Refuses a call if the definition of its item has changed since the decision.
 async fn compare(lease: &Lease, ticket: &Ticket) -> Result<(), CallError> {
     let Some(listing) = listing_of(ticket.kind()) else { return Ok(()) };
     let items = lease.list(listing).await?;
@@ -90,7 +91,7 @@ async fn compare(lease: &Lease, ticket: &Ticket) -> Result<(), CallError> {
     Err(CallError::InvalidArguments { item: ticket.id().to_string(), problem })
 }
 
-/// Sends a call as a step of its trace: the server is told the step's place in it.
+/// Sends a call as a span of its trace. The server receives the span's trace context.
 async fn traced(
     tracer: &dyn Tracer,
     lease: &Lease,
@@ -111,14 +112,14 @@ async fn traced(
     let untraced = params.map(|params| ticket.replace_params(params));
     let mut result = lease.send(Outgoing::call(ticket), Arc::clone(gate)).await;
     if let Some(untraced) = untraced {
-        // A second attempt is another step, not one inside this.
+        // A second attempt is a sibling span, not a child of this one.
         ticket.replace_params(untraced);
     }
     end(span, &mut result);
     result
 }
 
-/// Ends the span of an answer, or has it ended with one that is still coming.
+/// Ends the span with the answer, or when a streamed answer ends.
 fn end(span: Box<dyn Span>, result: &mut Result<Answer, CallError>) {
     let is_error =
         |result| object::get(result, "isError").is_some_and(|json| json.as_bytes() == b"true");
@@ -130,8 +131,8 @@ fn end(span: Box<dyn Span>, result: &mut Result<Answer, CallError>) {
     }
 }
 
-/// True if the call can be sent again: it never reached its server, or only reads, or the server
-/// refused it because of its headers. Any other call might run twice.
+/// True if the call can be sent again without running twice. It never reached its server, or only
+/// reads, or the server refused it because of its headers.
 fn never_ran(error: &CallError) -> bool {
     matches!(error, CallError::Unreachable { .. } | CallError::Server { code: HEADER_MISMATCH, .. })
 }

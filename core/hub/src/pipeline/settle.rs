@@ -1,5 +1,5 @@
-//! Step 4: fills in the item's own name and the arguments that the operator has pinned, and checks
-//! what is left against the schema. The params are not changed after this.
+//! Step 4: fills in the item's own name and the fixed arguments, and checks the schema. The
+//! operator fixes arguments in the configuration. The params are not changed after this step.
 
 use capstan_model::{CallError, Front, ItemId, Kind};
 use capstan_wire::{compose, object};
@@ -15,7 +15,7 @@ pub(super) fn settle(hub: &Hub, resolved: Resolved, check: Check) -> Result<Reso
     if call.target.kind == Kind::Tool {
         let is_person = matches!(call.caller.front, Front::Cli | Front::Terminal);
         let caller = &call.caller;
-        // A caller who may not know of the tool is told nothing of it, its schema included.
+        // A caller who may not see the tool gets no information about it, not even its schema.
         let may_know = || hub.could_permit(&id, Kind::Tool, effect, caller);
         if hub.catalog.overrides.settles(&id) && may_know() {
             call.params = hub.catalog.overrides.settle(&id, call.params)?;
@@ -31,7 +31,7 @@ pub(super) fn settle(hub: &Hub, resolved: Resolved, check: Check) -> Result<Reso
     Ok(Resolved { id, effect, definition, fact, standing, lease, items, call })
 }
 
-/// The caller's spelling makes way for the name that the server knows.
+/// Replaces the caller's spelling with the name that the server uses.
 pub(super) fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
     let name = compose::string(&id.item);
     let Call { caller, target, params, part } = call;

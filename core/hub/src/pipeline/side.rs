@@ -1,5 +1,5 @@
-//! Side requests: what is asked about an item without calling it. The same rules, rates and quota
-//! decide on them.
+//! Side requests: requests about an item without calling it. Rules, rates and quota apply to them
+//! as to calls.
 
 use std::sync::Arc;
 
@@ -20,51 +20,51 @@ use crate::hub::Hub;
 use crate::ports::{Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply};
 use crate::{Answer, Call, Ground, Session};
 
-/// Proof that a side request may be sent: the item and the operation in one value.
+/// Proof that a side request may be sent, with the item and the operation in one value.
 #[derive(Debug)]
 pub struct Admission {
     id: ItemId,
     op: SideOp,
 }
 
-/// What is asked about an item.
+/// An operation about an item.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SideOp {
-    /// What a value that is being typed could become; the params as the client wrote them.
+    /// Completes a value that is being typed. The params are as the client sent them.
     Complete(Json),
-    /// Notifications when the resource changes.
+    /// Requests notifications when the resource changes.
     Subscribe,
 }
 
-/// Who may be asked for an approval of a side request.
+/// The operator who may be asked to approve a side request.
 #[derive(Clone, Copy)]
 pub enum Asks<'a> {
     /// The operator at another shell.
     Elsewhere,
-    /// Nobody: it comes with every letter that is typed. Earlier answers count.
+    /// None: the request is sent on every keystroke. Earlier approvals count.
     Nobody,
     /// The operator at this front.
     Here(&'a dyn Operator),
 }
 
-/// The front has no operator who could be asked in the middle of a side request.
+/// Stands in for an operator: a side request cannot ask anyone at its front.
 struct NoOperator;
 
 // === impl Admission ===
 
 impl Admission {
-    /// The item, by its server's name.
+    /// The item, by its own name at the server.
     pub fn id(&self) -> &ItemId {
         &self.id
     }
 
-    /// What is asked about it.
+    /// The operation.
     pub fn op(&self) -> &SideOp {
         &self.op
     }
 }
 
-/// Takes a side request as far as a call goes before it is sent.
+/// Runs the steps of a call up to `admit` for a side request.
 pub(super) async fn walk(
     hub: &Hub,
     session: &Session,
@@ -78,7 +78,7 @@ pub(super) async fn walk(
     record.resolved(resolved.effect);
     let mut permitted = permit(hub, resolved, record)?;
     if let Some(question) = &mut permitted.question {
-        // A yes to this is none to the item itself, and the operator sees what it is for.
+        // An approval of this is none of the item itself. The operator sees the method.
         let method = compose::string(method);
         let arguments = object::with_member(&question.arguments, "method", &method);
         question.arguments = arguments.unwrap_or_else(|_| question.arguments.clone());
@@ -97,7 +97,7 @@ pub(super) async fn walk(
     Ok(Admission { id: ticket.into_id(), op })
 }
 
-/// The operation with the item's own name in it.
+/// Returns the operation with the item's own name in it.
 fn about(op: SideOp, kind: Kind, id: &ItemId) -> Result<SideOp, CallError> {
     let SideOp::Complete(params) = op else { return Ok(op) };
     let (word, key) = match kind {
@@ -115,7 +115,7 @@ fn about(op: SideOp, kind: Kind, id: &ItemId) -> Result<SideOp, CallError> {
 }
 
 impl Hub {
-    /// Runs a side request that was admitted.
+    /// Runs an admitted side request.
     ///
     /// # Errors
     /// When the server cannot be used, or refuses.
@@ -132,11 +132,11 @@ impl Hub {
 }
 
 impl Hub {
-    /// Subscribes again to a resource at the server that took the place of one in `before`. The
-    /// subscription was admitted there, and `caller` could still be permitted to read the resource.
+    /// Subscribes again to a resource at a server that replaces one in `before`. The subscription
+    /// must have been admitted there, and the rules must still allow `caller` to see the resource.
     ///
     /// # Errors
-    /// When there was no such subscription, the rules forbid it by now, or the server refuses.
+    /// When there was no such subscription, the rules now forbid it, or the server refuses.
     pub async fn resubscribe(
         &self,
         before: &Self,

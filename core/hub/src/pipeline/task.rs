@@ -1,4 +1,4 @@
-//! Tasks: what a call has become, for the caller who made it.
+//! Tasks: operations on calls that continue as a task, for the caller who made the call.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::life::Server;
 use crate::ports::{BoxFuture, Operator};
 use crate::{Answer, Call};
 
-/// The right of one caller to a task that their call has become. Only `screen` makes one.
+/// A caller's right to a task that their call has become. Only `screen` creates one.
 #[derive(Debug)]
 pub struct TaskHandle {
-    /// The item whose call has become the task.
+    /// The item whose call became the task.
     of: ItemId,
     kind: Kind,
     owner: Arc<Caller>,
-    /// The server's name for it.
+    /// The server's id of the task.
     id: String,
 }
 
@@ -32,12 +32,12 @@ impl TaskHandle {
         Self { of, kind, owner, id }
     }
 
-    /// Whose task it is.
+    /// The server that runs the task.
     pub fn server(&self) -> &ServerName {
         &self.of.server
     }
 
-    /// The server's name for it.
+    /// The server's id of the task.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -51,9 +51,9 @@ impl TaskHandle {
 }
 
 impl Hub {
-    /// Asks a server about a task of `caller`; its questions meanwhile go to `operator`. The params
-    /// are as the client wrote them; the task's id is put into them here. It is recorded like a
-    /// call.
+    /// Runs an operation on a task of `caller`. Questions that the server asks meanwhile go to
+    /// `operator`. The task's id is inserted into the client's params. The operation is recorded
+    /// like a call.
     ///
     /// # Errors
     /// When the task is not the caller's, the server cannot be used, or its answer is too large.
@@ -97,12 +97,13 @@ impl Hub {
         Ok(answer)
     }
 
-    /// Has a server tell `subscriber` how tasks of `caller` go, until it ends that or this is
-    /// dropped. All of them are of one server. Another hub may take the place of this one
-    /// meanwhile.
+    /// Forwards notifications about tasks of `caller` to `subscriber`. This lasts until the server
+    /// ends the subscription or the future is dropped. All tasks belong to one server. The future
+    /// does not borrow the hub, which may be replaced meanwhile.
     ///
     /// # Errors
-    /// When a task is not the caller's, or the server cannot be used or does not tell.
+    /// When a task is not the caller's, or the server cannot be used or sends no such
+    /// notifications.
     pub fn follow(
         &self,
         caller: &Caller,
@@ -124,7 +125,7 @@ impl Hub {
         })
     }
 
-    /// The server of a task. One that is gone knows no task any more.
+    /// Returns the server of a task. If the server was removed, the task is unknown.
     fn task_server(&self, handle: &TaskHandle) -> Result<&Arc<Server>, CallError> {
         self.servers.get(handle.server()).ok_or_else(|| {
             let name = handle.server().to_string();

@@ -1,6 +1,6 @@
-//! Step 2: a lease of the server that is meant; connects if need be.
+//! Step 2: takes a lease of the target server; connects if there is no connection.
 //!
-//! A resource need not be listed: its server is woken when the call is sent.
+//! A resource need not be listed, so its server is woken when the call is sent.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::hub::Hub;
 use crate::life::{Lease, Server};
 use crate::ports::Listing;
 
-/// A call whose server runs, where its name tells which one is meant.
+/// A call whose server runs, if the name determines the server.
 pub(super) struct Awake {
     pub(super) call: Call,
     pub(super) first: Option<ItemId>,
@@ -27,7 +27,7 @@ pub(super) async fn wake(hub: &Hub, reached: Reached) -> Result<Awake, CallError
     let lease = match (server, listing_of(call.target.kind)) {
         (Some(server), Some(listing)) => match server.lease() {
             Some(lease) => Some(lease),
-            // Rare, and large: kept out of what every call carries along.
+            // Boxed because it is rare and large, to keep the future of every call small.
             None => Some(Box::pin(start(hub, server, listing)).await?),
         },
         (None, _) | (_, None) => None,
@@ -35,7 +35,7 @@ pub(super) async fn wake(hub: &Hub, reached: Reached) -> Result<Awake, CallError
     Ok(Awake { call, first, lease })
 }
 
-/// Connects, while the approved definitions are read.
+/// Connects to the server while the approved definitions are read.
 pub(super) async fn start(
     hub: &Hub,
     server: &Arc<Server>,
@@ -44,14 +44,14 @@ pub(super) async fn start(
     hub.beside(server, listing, pin!(server.wake())).await
 }
 
-/// The server of an item, unless the caller can use nothing of it.
+/// Returns the server of an item, unless the caller may use nothing of it.
 pub(super) fn within_reach<'a>(hub: &'a Hub, call: &Call, id: &ItemId) -> Option<&'a Arc<Server>> {
     let refused = hub.policy.out_of_reach(&call.caller, &id.server);
     hub.servers.get(&id.server).filter(|_| refused.is_none())
 }
 
-/// The list that an item must be on. A resource need not be on one: templates make more of them
-/// than any list holds.
+/// Returns the list that an item must be on. A resource need not be listed: templates produce more
+/// resources than any list holds.
 pub(super) fn listing_of(kind: Kind) -> Option<Listing> {
     match kind {
         Kind::Tool => Some(Listing::Tools),

@@ -1,29 +1,29 @@
-//! Where calls are written down.
+//! The port for the audit log.
 
 use super::BoxFuture;
 use crate::Entry;
 
-/// Where finished calls are written down.
+/// The log of finished calls.
 pub trait AuditLog: Send + Sync {
-    /// Records one call. Called exactly once for every call, whatever became of it.
+    /// Records one call. Called exactly once for every call, whatever its outcome.
     fn record(&self, entry: Entry);
 
-    /// Records one call as [`record`](Self::record) does, and gives what its answer has to wait
-    /// for. Nobody needs to wait: the entry is on its way.
+    /// Records one call like [`record`](Self::record). Returns what its answer must wait for. The
+    /// entry is written even if the returned value is dropped.
     fn settle(&self, entry: Entry) -> Settling {
         self.record(entry);
         Settling::Done
     }
 
-    /// Whether a call may be made at all.
+    /// Checks that a call may be made.
     ///
     /// # Errors
-    /// When it could not be written down, and the operator wants no such calls.
+    /// Fails if the call could not be recorded and the operator forbids unrecorded calls.
     fn ready(&self) -> Result<(), Unwritten> {
         Ok(())
     }
 
-    /// Whether answers wait for [their entries](Self::settle). Then none is given out in parts.
+    /// True if answers wait for [their entries](Self::settle). Then no answer is streamed.
     fn withholds(&self) -> bool {
         false
     }
@@ -34,14 +34,14 @@ pub trait AuditLog: Send + Sync {
     }
 }
 
-/// What an answer has to wait for before it is delivered.
+/// The condition for delivering an answer.
 pub enum Settling {
-    /// Nothing.
+    /// Deliver at once.
     Done,
-    /// That its entry is kept for good.
+    /// Deliver when the entry is durable; withhold the answer if that fails.
     Waits(BoxFuture<'static, Result<(), Unwritten>>),
 }
 
-/// Why an entry cannot be written, in words.
+/// The reason that an entry cannot be written, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unwritten(pub String);

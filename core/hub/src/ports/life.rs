@@ -1,5 +1,4 @@
-//! What the life of servers needs from outside: what they offered is kept in manifests, how often
-//! they were used in a log, and what they use up is measured.
+//! Ports for the lifecycle of servers: manifests, usage counts and resource use.
 
 use std::io;
 use std::time::Duration;
@@ -8,21 +7,22 @@ use capstan_model::ServerName;
 
 use super::{BoxFuture, StoreError};
 
-/// Keeps what servers offered, as texts by key. Losing one costs a start, nothing else.
+/// A store of manifests, as text by key. If one is lost, the server has to start once more; nothing
+/// else is affected.
 pub trait Manifests: Send + Sync {
-    /// The text under a key; `None` when there is none that can be read.
+    /// Returns the text of a key; `None` if there is none or it cannot be read.
     fn load(&self, key: &str) -> Option<Vec<u8>>;
 
-    /// Keeps a text under a key, as it is written. What goes wrong is logged and no reason to stop.
+    /// Saves a text under a key while it is being written. Errors are logged and otherwise ignored.
     fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>);
 }
 
-/// Keeps how often servers were used. Shared by every process of one operator.
+/// A log of how often servers are used. All processes of one operator share it.
 pub trait UsageLog: Send + Sync {
-    /// What was kept since this hour, oldest first.
+    /// Returns the rows since the hour `since`, oldest first.
     fn read(&self, since: i64) -> BoxFuture<'_, Result<Vec<UsageRow>, StoreError>>;
 
-    /// Adds to what is kept, and forgets what was before the hour `forget`. One atomic step.
+    /// Adds rows and deletes those before the hour `forget`, in one atomic step.
     fn add<'a>(
         &'a self,
         rows: &'a [UsageRow],
@@ -30,35 +30,35 @@ pub trait UsageLog: Send + Sync {
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 }
 
-/// How a server was used within one hour.
+/// The use of a server within one hour.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
-    /// Which server.
+    /// The server.
     pub server: ServerName,
-    /// Which hour, counted since 1970.
+    /// The hour, counted since 1970.
     pub hour: i64,
-    /// How often it was called.
+    /// The number of calls.
     pub calls: u64,
-    /// For how many seconds of that hour it could have been called.
+    /// The number of seconds of that hour in which the server could have been called.
     pub seconds: u64,
 }
 
-/// How a server is used.
+/// The use of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pace {
-    /// Calls an hour, over what is remembered.
+    /// Calls per hour, over the recorded hours.
     pub calls_per_hour: f64,
-    /// When it is stopped unless somebody uses it; `None` while nothing would stop it.
+    /// The time until the server is stopped if it is not used; `None` if nothing would stop it.
     pub stops_in: Option<Duration>,
 }
 
-/// What the processes of a server use up.
+/// Resource use of a server's processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// Memory that is resident, in bytes.
+    /// Resident memory, in bytes.
     pub memory: u64,
     /// Processor time used so far.
     pub cpu: Duration,
-    /// How many processes there are.
+    /// The number of processes.
     pub processes: u32,
 }

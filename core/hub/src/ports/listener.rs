@@ -1,4 +1,4 @@
-//! What servers say that belongs to no call.
+//! The port for server messages that belong to no call.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,26 +7,26 @@ use capstan_wire::Json;
 
 use super::Listing;
 
-/// Is told what servers say that belongs to no call.
+/// Receives server messages that belong to no call.
 pub trait Listener: Send + Sync {
     /// A list of the server may have changed.
     fn list_changed(&self, server: &ServerName, listing: Listing);
 
-    /// A resource that somebody subscribed to has changed; the params as the server wrote them.
+    /// A subscribed resource has changed. `params` is as the server sent it.
     fn resource_updated(&self, server: &ServerName, params: &Json);
 
-    /// Something else that the server tells to whom it may concern.
+    /// The server sent any other notification.
     fn told(&self, server: &ServerName, method: &str, params: Option<&Json>);
 }
 
-/// Passes on what servers say to whoever listens; servers are made before the listener is.
+/// Forwards server messages to a listener that is set later: servers are created before it.
 #[derive(Default)]
 pub struct Changes(OnceLock<Arc<dyn Listener>>);
 
 // === impl Changes ===
 
 impl Changes {
-    /// Sets who listens. Only the first does.
+    /// Sets the listener. Only the first call has an effect.
     pub fn listen(&self, listener: Arc<dyn Listener>) {
         drop(self.0.set(listener));
     }

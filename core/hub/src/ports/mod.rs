@@ -1,6 +1,8 @@
-//! What the road needs from outside, as traits: servers and the clock here, people and programs in
-//! `operator`, what servers say unasked in `listener`, what is written down in `audit`, what is
-//! kept in `store`, `pins` and `rules`, what the life of servers needs in `life`.
+//! The ports: traits through which the hub uses servers, people, storage and the clock.
+//!
+//! Servers and the clock are defined here, the two sides of a conversation in `operator`, messages
+//! that belong to no call in `listener`, the audit log in `audit`, storage in `store`, `pins` and
+//! `rules`, and manifests and usage of servers in `life`.
 
 mod audit;
 mod life;
@@ -30,56 +32,56 @@ use jiff::Timestamp;
 use crate::Answer;
 use crate::pipeline::{Outgoing, System};
 
-/// A boxed future; the price of keeping these traits usable as `dyn`.
+/// A boxed future. The traits return it so that they can be used as `dyn`.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// One server, whatever its transport.
+/// A server, independent of its transport.
 pub trait Backend: Send + Sync {
     /// The server's name.
     fn name(&self) -> &ServerName;
 
-    /// Its state now.
+    /// The current state of the server.
     fn state(&self) -> ServerState;
 
-    /// Who the server is, as far as that is known; starts nothing.
+    /// The server's identity, if it is known. Starts nothing.
     fn about(&self) -> Option<Arc<About>>;
 
-    /// The connection in use, where there is one: most calls find it so.
+    /// Returns the open connection, if there is one. For most calls there is.
     fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>>;
 
-    /// Connects if need be. Concurrent callers share one attempt.
+    /// Connects if there is no connection. Concurrent callers share one attempt (single-flight).
     fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>>;
 
-    /// Lets go of the connection and of what is behind it; requests under way end on it.
+    /// Releases the connection and what is behind it. Requests in flight still finish on it.
     fn disconnect(&self);
 
-    /// Sends a message of our own to a server that is connected; starts nothing. A level and the end
-    /// of a subscription hold for later connections too.
+    /// Sends a system message to a connected server. Starts nothing. A log level and the end of a
+    /// subscription also apply to later connections.
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>>;
 
-    /// The memory and processor time of its processes, where it has any.
+    /// The memory and processor time of the server's processes, if it has any.
     fn footprint(&self) -> Option<Footprint>;
 
     /// The last lines that the server wrote to its stderr, oldest first.
     fn stderr(&self) -> Vec<String>;
 
-    /// Ends the connection and everything behind it, for good.
+    /// Closes the connection and everything behind it permanently.
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// One connection to a server. What is listed and sent here never goes to another one.
+/// A connection to a server. Lists and messages of one value never use another connection.
 pub trait Connection: Send + Sync {
-    /// A list that is at hand: nothing has to be waited for.
+    /// Returns a list that is in memory, without waiting.
     fn listed(&self, listing: Listing) -> Option<Arc<[Item]>>;
 
-    /// A list of the server, from memory until the server says that it changed.
+    /// Returns a list of the server, from memory until the server reports a change.
     fn list(
         self: Arc<Self>,
         listing: Listing,
     ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>>;
 
-    /// Sends what the pipeline let through. The server's questions and notices about a call or a task
-    /// go to `operator` meanwhile.
+    /// Sends a message that the pipeline admitted. The server's questions and notices about a call
+    /// or a task go to `operator` until the answer arrives.
     fn send<'a>(
         &'a self,
         outgoing: Outgoing<'a>,
@@ -87,18 +89,18 @@ pub trait Connection: Send + Sync {
     ) -> BoxFuture<'a, Result<Answer, CallError>>;
 }
 
-/// Who a connected server is.
+/// The identity of a connected server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct About {
-    /// The protocol revision spoken with it.
+    /// The protocol revision in use.
     pub protocol: String,
-    /// What it calls itself; shown, never decided upon.
+    /// The name that the server reports. It is displayed and never used in a decision.
     pub title: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// Its instructions, as it wrote them.
+    /// Its instructions, unchanged.
     pub instructions: Option<String>,
-    /// Its capabilities, as it wrote them.
+    /// Its capabilities, unchanged.
     pub capabilities: Option<Json>,
 }
 
@@ -115,34 +117,34 @@ pub enum Listing {
     Templates,
 }
 
-/// One line of a list.
+/// An entry of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// The name, URI or URI template by which it is asked for.
+    /// The name, URI or URI template that requests use.
     pub name: String,
-    /// Everything the server says of it, as it was written.
+    /// The complete definition, byte for byte as the server sent it.
     pub definition: Json,
 }
 
-/// The time.
+/// A source of time.
 pub trait Clock: Send + Sync {
     /// The wall clock.
     fn now(&self) -> Timestamp;
 
-    /// Time since some fixed moment, which never jumps.
+    /// The time since a fixed moment. It never jumps.
     fn monotonic(&self) -> Duration;
 
-    /// Waits.
+    /// Waits for `duration`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
 }
 
 // === impl Listing ===
 
 impl Listing {
-    /// All of them.
+    /// All four lists.
     pub const ALL: [Self; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
-    /// The method that lists.
+    /// The method that requests the list.
     pub fn method(self) -> &'static str {
         match self {
             Self::Tools => "tools/list",
@@ -162,7 +164,7 @@ impl Listing {
         }
     }
 
-    /// The member of an item by which it is asked for.
+    /// The member of an item that holds its [`name`](Item::name).
     pub fn name_key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",

@@ -1,4 +1,4 @@
-//! Whoever is on the other side of a front, and what passes between them and a server.
+//! The port for the other side of a front, and the questions and notices that it receives.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use super::BoxFuture;
 use crate::Ground;
 use crate::approvals::Extent;
 
-/// JSON-RPC: a person said no.
+/// JSON-RPC error code: the user refused the request.
 const REFUSED_BY_USER: i64 = -1;
 
-/// Whoever is on the other side of a front, for the length of one call: a person, or nobody.
+/// The other side of a front for one call: a person, a client program, or neither.
 pub trait Operator: Send + Sync {
     /// Decides on a call that a rule asks about. Without a person the answer is no.
     ///
-    /// Dropping the future withdraws the question: somebody else has answered it.
+    /// Dropping the future withdraws the question, because it was answered elsewhere.
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval>;
 
-    /// Is told that a call that was asked about may run, whoever said so.
+    /// Called when a call that was asked about may run, independent of how it was approved.
     fn allowed(&self) {}
 
-    /// Is told something by the hub itself.
+    /// Receives a message of the hub itself.
     fn told(&self, _text: &str) {}
 
     /// Answers a question of the server. Without a person the answer is [`Reply::Decline`].
     fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply>;
 
-    /// Answers whatever the server asks. For a person that is an elicitation and nothing else; a
-    /// program on the other side may take more, and its answer is the protocol's, unread.
+    /// Answers any question of the server. A person only answers elicitations. A client program may
+    /// answer more; its answer is forwarded without being read.
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
         Box::pin(async move {
             match (ask.asking, ask.elicitation()) {
@@ -41,186 +41,186 @@ pub trait Operator: Send + Sync {
         })
     }
 
-    /// Is told how the call goes.
+    /// Receives progress and log messages of the call.
     fn notice(&self, notice: Notice);
 
-    /// What the program on the other side says it can do, as it wrote it; `None` for a person,
-    /// for whom the hub speaks.
+    /// The client program's capabilities, unchanged; `None` for a person. The hub's own
+    /// capabilities apply to a person.
     fn able(&self) -> Option<Json> {
         None
     }
 
-    /// What the other side wants of the way a call is sent.
+    /// The client's preferences for how a call is sent.
     fn wishes(&self) -> Wishes {
         Wishes::default()
     }
 
-    /// Whom this operator speaks for. A question that could belong to any of several calls is
-    /// asked only when all of them are of the same party.
+    /// Identifies the client that this operator represents. A question that could belong to several
+    /// calls is asked only if all of them have the same party.
     fn party(&self) -> u64 {
         0
     }
 
-    /// Who is behind it, as far as the front can tell; where it cannot, nobody else has that number.
-    /// Where it is not clear whose question it is, only parties of one person may be taken for each
-    /// other.
+    /// Identifies the person behind the client, as far as the front can determine it. If it cannot,
+    /// the number is unique. If it is unclear which call a question belongs to, only parties of the
+    /// same person may receive each other's questions.
     fn person(&self) -> u64 {
         0
     }
 
-    /// Who has to answer, over all of its calls: its open questions are counted together. 0 where
-    /// there is only one.
+    /// Identifies the peer that answers, across all of its calls. Its open questions are counted
+    /// together. 0 if there is only one peer.
     fn peer(&self) -> u64 {
         0
     }
 
-    /// Whether its request is a subscription. Then it is a party to no call: it hears what comes
-    /// there, and nothing else.
+    /// True if the request is a subscription. It then takes part in no call: it receives the
+    /// subscription's notifications and nothing else.
     fn is_subscriber(&self) -> bool {
         false
     }
 
-    /// Is told what comes on its subscription, in order; must not wait.
+    /// Receives the notifications of its subscription, in order. Must not block.
     fn hear(&self, _method: &str, _params: &Json) {}
 
-    /// Whether what a server says of the call reaches anybody once it is answered: it may have
+    /// True if messages about the call can still be delivered after its answer. The call may have
     /// become a task.
     fn hears_on(&self) -> bool {
         false
     }
 }
 
-/// What the other side wants of the way a call is sent.
+/// A client's preferences for how a call is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wishes {
-    /// Whether it wants to know how far the call has come.
+    /// True if it wants progress notifications.
     pub progress: bool,
-    /// Whether a result that asks for input is handed out as it is: the other side knows how to
-    /// come back with it.
+    /// True if a result that asks for input is returned unchanged. The client can repeat the call
+    /// with the input.
     pub input_required: bool,
-    /// Whether it takes a large result while that is still coming.
+    /// True if it accepts a large result as a stream.
     pub flow: bool,
 }
 
-/// A question of a server, unread.
+/// A question of a server, as received.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ask {
-    /// Who asks.
+    /// The server that asks.
     pub server: ServerName,
-    /// For what.
+    /// The kind of question.
     pub asking: Asking,
-    /// The params of its request, as it wrote them.
+    /// The params of the request, unchanged.
     pub params: Json,
 }
 
-/// The three things a server may ask for.
+/// The three kinds of questions that a server may ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Asking {
-    /// Something of a person: `elicitation/create`.
+    /// Input from a person: `elicitation/create`.
     Elicit,
-    /// Something of a model: `sampling/createMessage`.
+    /// A completion by a model: `sampling/createMessage`.
     Sample,
     /// The folders to work in: `roots/list`.
     Roots,
 }
 
-/// Why a question of a server has no result.
+/// The error for a question that gets no result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unanswered {
     /// The JSON-RPC code.
     pub code: i64,
-    /// In words.
+    /// The error message.
     pub message: String,
 }
 
 /// A call that a rule asks about.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// On whose behalf.
+    /// The caller.
     pub caller: Arc<Caller>,
-    /// What is to be done.
+    /// The item to be called.
     pub id: ItemId,
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// With which arguments.
+    /// The arguments of the call.
     pub arguments: Json,
-    /// What it does.
+    /// The effect of the item.
     pub effect: Effect,
     /// The rule that asks.
     pub rule: String,
-    /// Whether that is a rule of its own, which asks every time, or only the default.
+    /// A rule that matches the call, which asks every time, or the default.
     pub by: By,
-    /// How far a yes may reach here; never empty, and the first is this one call.
+    /// The extents that an approval may have. Never empty; the first is this one call.
     pub offers: Vec<Extent>,
-    /// The name under which other shells can show and answer it, where there are any.
+    /// The id under which other shells can show and answer the question, if there are any.
     pub open: Option<String>,
 }
 
-/// The operator's decision, and on what ground.
+/// The operator's decision and its ground.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
-    /// Run it, and so much more.
+    /// Run the call; the extent says which later calls are approved too.
     Yes(Ground, Extent),
     /// Do not run it.
     No(Ground),
 }
 
-/// A question of a server to the operator.
+/// An elicitation: a server asks the operator for input.
 #[derive(Clone, Debug)]
 pub struct Elicitation {
-    /// Who asks. Always shown, so that no server can pose as another.
+    /// The server that asks. Always shown, so that no server can pose as another.
     pub server: ServerName,
-    /// What it says.
+    /// The server's message.
     pub message: String,
-    /// What it wants.
+    /// The requested input.
     pub want: Want,
 }
 
-/// What an elicitation wants.
+/// The input that an elicitation requests.
 #[derive(Clone, Debug)]
 pub enum Want {
-    /// Values for a form; the schema is flat and as the server wrote it.
+    /// Values for a form. The schema is flat and unchanged.
     Form(Json),
-    /// A visit to a page. Never opened or fetched by us without a yes.
+    /// A visit to a web page. Capstan never opens or fetches it without consent.
     Visit(String),
 }
 
 /// The answer to an elicitation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply {
-    /// Yes, with the values of the form.
+    /// Accepted, with the values of the form.
     Accept(Option<Json>),
-    /// No.
+    /// Refused.
     Decline,
-    /// No answer at all: the operator closed the question.
+    /// Not answered: the operator closed the question.
     Cancel,
 }
 
-/// What happens while a call runs.
+/// A progress or log message of a server while a call runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Notice {
-    /// How far the server has come.
+    /// Progress of the call.
     Progress {
-        /// Who says so.
+        /// The server that sent it.
         server: ServerName,
-        /// Steps done.
+        /// Steps done so far.
         done: f64,
-        /// Steps in all, where known.
+        /// The total number of steps, if known.
         total: Option<f64>,
-        /// What it is doing.
+        /// The current activity.
         message: Option<String>,
-        /// All that it says, as it wrote it.
+        /// The complete params, unchanged.
         params: Json,
     },
     /// A log message of the server.
     Log {
-        /// Who says so.
+        /// The server that sent it.
         server: ServerName,
-        /// How serious it is.
+        /// The log level.
         level: String,
-        /// What it says.
+        /// The text of the message.
         text: String,
-        /// All that it says, as it wrote it.
+        /// The complete params, unchanged.
         params: Json,
     },
 }
@@ -228,7 +228,7 @@ pub enum Notice {
 // === impl Approval ===
 
 impl Approval {
-    /// Run this one call.
+    /// Approves this one call.
     pub fn once(ground: Ground) -> Self {
         Self::Yes(ground, Extent::Once)
     }
@@ -237,7 +237,7 @@ impl Approval {
 // === impl Wishes ===
 
 impl Default for Wishes {
-    /// Those of a person.
+    /// The preferences of a person.
     fn default() -> Self {
         Self { progress: true, input_required: false, flow: false }
     }
@@ -246,7 +246,7 @@ impl Default for Wishes {
 // === impl Asking ===
 
 impl Asking {
-    /// What a request of a server asks for; `None` when nobody can be asked that.
+    /// Returns the kind of question that a method asks; `None` if it is none of the three.
     pub fn of_method(method: &str) -> Option<Self> {
         match method {
             "elicitation/create" => Some(Self::Elicit),
@@ -256,7 +256,7 @@ impl Asking {
         }
     }
 
-    /// The method that asks.
+    /// The method of the request.
     pub fn method(self) -> &'static str {
         match self {
             Self::Elicit => "elicitation/create",
@@ -265,7 +265,7 @@ impl Asking {
         }
     }
 
-    /// The capability of whoever can be asked.
+    /// The capability that a client needs to answer.
     pub fn capability(self) -> &'static str {
         match self {
             Self::Elicit => "elicitation",
@@ -278,10 +278,10 @@ impl Asking {
 // === impl Unanswered ===
 
 impl Unanswered {
-    /// What a server is told whose question nobody answers: no, in the words of what it asked.
+    /// Returns the refusal of an unanswered question, in the form that its kind prescribes.
     ///
     /// # Errors
-    /// For what has no word for no.
+    /// Sampling and roots have no refusing result; they get an error.
     pub fn declined(asking: Asking) -> Result<Json, Self> {
         match asking {
             Asking::Elicit => Ok(Reply::Decline.to_json()),
@@ -292,7 +292,7 @@ impl Unanswered {
         }
     }
 
-    /// Nobody said that this may be asked.
+    /// Returns the error for a question that is not supported here.
     pub fn not_offered(asking: Asking) -> Self {
         let message = format!("`{}` is not offered here", asking.method());
         Self { code: METHOD_NOT_FOUND, message }
@@ -302,7 +302,7 @@ impl Unanswered {
 // === impl Ask ===
 
 impl Ask {
-    /// The question as a person can be asked it; `None` when it is none, or makes no sense.
+    /// Returns the elicitation for a person; `None` if the params do not describe a valid one.
     pub fn elicitation(&self) -> Option<Elicitation> {
         let text = |key| object::get_string(&self.params, key);
         let want = match (text("mode").as_deref(), text("url")) {
@@ -318,7 +318,7 @@ impl Ask {
 // === impl Reply ===
 
 impl Reply {
-    /// The answer as the protocol spells it.
+    /// Returns the reply in the protocol's format.
     pub fn to_json(&self) -> Json {
         let action = |word| compose::string(word);
         match self {

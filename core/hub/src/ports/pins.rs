@@ -1,4 +1,4 @@
-//! The definitions of tools that were approved, as they are kept.
+//! The port for approved tool definitions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,29 +8,31 @@ use capstan_model::ServerName;
 use super::{BoxFuture, Item, StoreError};
 use crate::pins::fingerprint;
 
-/// Keeps approved definitions. Shared by every process of one operator, so each operation is one
-/// atomic step.
+/// A store of approved definitions. All processes of one operator share it, so each operation is
+/// one atomic step.
 pub trait PinStore: Send + Sync {
-    /// Does ahead of time what must be done before anything can be looked up.
+    /// Prepares the store ahead of the first lookup.
     fn get_ready(&self) -> BoxFuture<'_, ()>;
 
-    /// The servers that were seen, each with the sum of its list where that is known to be approved
-    /// as a whole: by [`Self::begin`] or [`Self::note`], and with nothing approved since. Some that
-    /// were seen may not be among them.
+    /// Returns the servers seen so far, with the digests of lists that are approved as a whole. A
+    /// list is known to be so by [`Self::begin`] or [`Self::note`], with no approval since. The
+    /// result may omit some servers that were seen.
     fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>>;
 
-    /// What was approved of a server; `None` when it was never seen.
+    /// Returns the approved definitions of a server; `None` if the server was never seen.
     fn pins<'a>(
         &'a self,
         whose: &'a PinOwner,
     ) -> BoxFuture<'a, Result<Option<Approved>, StoreError>>;
 
-    /// Approves what servers have that were never seen, in one step. Nothing happens to those that
-    /// somebody else has seen first, and nothing is approved where it is not known who was seen.
+    /// Approves the lists of servers that were never seen, in one step. A server that another
+    /// process recorded first is left unchanged. While the record of seen servers is lost, nothing
+    /// is approved.
     fn begin<'a>(&'a self, new: &'a [Newcomer]) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Takes note that the list with this sum was found to be approved as a whole when so much had
-    /// been approved. Where something was approved since, nothing happens.
+    /// Records that the list with this digest is approved as a whole. `changes` is the server's
+    /// number of approvals at the time of the comparison; if something was approved since, nothing
+    /// happens.
     fn note<'a>(
         &'a self,
         whose: &'a PinOwner,
@@ -38,47 +40,48 @@ pub trait PinStore: Send + Sync {
         changes: i64,
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Approves definitions in the place of those that the tools had.
+    /// Approves definitions, replacing earlier ones of the same tools.
     fn approve<'a>(
         &'a self,
         whose: &'a PinOwner,
         pins: &'a [Pin],
     ) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Ends that it is not known who was seen: among those that were not seen since, these count as
-    /// lost, and others as never seen. Whether there was something to end.
+    /// Ends the state in which the record of seen servers is lost. Of the servers not seen since,
+    /// those in `lost` count as servers with lost approvals and all others as never seen. Returns
+    /// true if the state was active.
     fn end_loss<'a>(&'a self, lost: &'a [PinOwner]) -> BoxFuture<'a, Result<bool, StoreError>>;
 }
 
-/// Whose definitions they are. A server of the same name that is started or reached in another way
-/// is another one.
+/// The server that definitions belong to. A server of the same name that is started or reached in
+/// another way is a different owner.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PinOwner {
     /// The server.
     pub server: ServerName,
-    /// How it is started or reached, as a digest.
+    /// The digest of how the server is started or reached.
     pub identity: String,
 }
 
-/// A server that seems never to have been seen, with its list.
+/// A server that appears to be new, with its list.
 #[derive(Clone, Debug)]
 pub struct Newcomer {
-    /// Whose list it is.
+    /// The owner of the list.
     pub owner: PinOwner,
-    /// The sum of the list.
+    /// The digest of the list.
     pub sum: String,
     /// The list.
     pub items: Arc<[Item]>,
 }
 
-/// What was approved of a server.
+/// The approved definitions of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Approved {
     /// The definitions.
     pub pins: Vec<Pin>,
-    /// How often something was approved since the server was first seen.
+    /// The number of approvals since the server was first seen.
     pub changes: i64,
-    /// Whether something had been approved before that is lost.
+    /// True if earlier approvals were lost.
     pub is_lost: bool,
 }
 
@@ -87,17 +90,17 @@ pub struct Approved {
 pub struct Pin {
     /// The tool.
     pub tool: String,
-    /// The digest of what a model and the rules read of it.
+    /// The digest of the parts that a model and the rules read.
     pub fingerprint: String,
-    /// That, as a person reads it.
+    /// Those parts, as readable text.
     pub text: String,
 }
 
 // === impl Newcomer ===
 
 impl Newcomer {
-    /// The definitions of the list, made one after the other: all of them at once are several times
-    /// as large as the list.
+    /// Returns the definitions of the list one at a time. Together they are several times as large
+    /// as the list.
     pub fn pins(&self) -> impl Iterator<Item = Pin> + Send {
         fingerprint::pins(&*self.items)
     }
@@ -106,7 +109,7 @@ impl Newcomer {
 // === impl Pin ===
 
 impl Pin {
-    /// Whether this is the definition that was approved.
+    /// True if `now` is the approved definition.
     pub(crate) fn is(&self, now: &Self) -> bool {
         self.fingerprint == now.fingerprint
     }

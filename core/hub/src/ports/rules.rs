@@ -1,4 +1,4 @@
-//! Where an answer goes that is to hold for ever: the operator's own configuration.
+//! The port that saves permanent approvals as rules in the operator's configuration.
 
 use capstan_model::{Effect, ServerName};
 
@@ -6,25 +6,25 @@ use super::BoxFuture;
 
 /// Writes rules into the configuration.
 pub trait RuleBook: Send + Sync {
-    /// Adds a rule that allows; where it was written, in words for the operator.
+    /// Adds an allow rule. Returns a text for the operator that says where the rule was written.
     fn allow<'a>(&'a self, rule: &'a NewRule) -> BoxFuture<'a, Result<String, NotSaved>>;
 }
 
-/// A rule that allows what somebody said yes to.
+/// An allow rule made from an approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRule {
-    /// The server that it speaks of; its origin says which file is the right one.
+    /// The server that the rule applies to. Its origin determines the file.
     pub server: ServerName,
     /// The pattern.
     pub pattern: String,
-    /// Only items with this effect; `None` for all.
+    /// Limits the rule to items with this effect; `None` for all.
     pub effect: Option<Effect>,
 }
 
-/// Why a rule was not written.
+/// The reason that a rule was not written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotSaved {
-    /// In words for the operator.
+    /// A text for the operator.
     pub reason: String,
 }

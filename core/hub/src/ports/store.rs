@@ -1,4 +1,4 @@
-//! What must outlive a process: approvals that were given and not used yet.
+//! The port for state that must outlive a process: approvals that are not used yet.
 
 use std::error::Error;
 
@@ -7,58 +7,59 @@ use jiff::Timestamp;
 
 use super::BoxFuture;
 
-/// Keeps approvals. Shared by every process of one operator, so each operation is one atomic step.
+/// A store of approvals. All processes of one operator share it, so each operation is one atomic
+/// step.
 pub trait Store: Send + Sync {
-    /// Keeps an approval. Once this has answered, no crash loses it.
+    /// Saves an approval. Once this returns, a crash cannot lose it.
     fn grant<'a>(&'a self, grant: &'a Grant) -> BoxFuture<'a, Result<(), StoreError>>;
 
-    /// Uses up one approval of exactly this call that is still good; whether there was one.
+    /// Uses up one valid approval of exactly this call. Returns false if there is none.
     fn take<'a>(
         &'a self,
         binding: &'a Binding,
         now: Timestamp,
     ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
-    /// The approvals that are still good, oldest first, at most so many.
+    /// Returns the valid approvals, oldest first, at most `most`.
     fn list(&self, now: Timestamp, most: u32) -> BoxFuture<'_, Result<Vec<Grant>, StoreError>>;
 
-    /// Forgets what is no longer good; how many there were.
+    /// Deletes expired approvals and returns their number.
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<u64, StoreError>>;
 }
 
-/// What an approval is good for, and nothing else.
+/// The one call that an approval is valid for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// Who may use it.
+    /// The caller who may use it.
     pub subject: String,
     /// Tool, resource or prompt.
     pub kind: Kind,
-    /// Which one.
+    /// The item.
     pub item: String,
     /// The digest of the arguments.
     pub arguments: String,
-    /// The version of the policy under which it was asked for.
+    /// The version of the policy at the time of the question.
     pub policy: String,
 }
 
-/// An approval for one call that has still to be made.
+/// An approval for one call that is still to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
-    /// The question that it answers.
+    /// The id of the question that it answers.
     pub id: String,
-    /// What it is good for.
+    /// The call that it is valid for.
     pub binding: Binding,
-    /// From when on it is no longer good.
+    /// The time at which it expires.
     pub expires_at: Timestamp,
 }
 
-/// The store cannot do what it is asked.
+/// A failed operation of the store.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct StoreError {
-    /// What did not work.
+    /// The operation that failed.
     pub what: String,
-    /// Why.
+    /// The cause.
     #[source]
     pub cause: Option<Box<dyn Error + Send + Sync>>,
 }

@@ -1,4 +1,4 @@
-//! Our own entry: what it looks like in the words of each client, and where it stands.
+//! Our own entry: its content and its place in each client's file.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -6,24 +6,24 @@ use capstan_config::source::tree::{Node, Table};
 
 use super::{Client, ClientError, OUR_NAME};
 
-/// How a client reaches us.
+/// The way in which a client connects to Capstan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// It starts this program.
+    /// The client starts this program.
     Stdio {
         /// The program's full path.
         command: String,
         /// Its arguments.
         args: Vec<String>,
     },
-    /// It connects to a gateway that runs.
+    /// The client connects to a running gateway.
     Http {
         /// The gateway's address.
         url: String,
     },
 }
 
-/// The keys around the servers. Those of Zeph are a list, all others a table.
+/// The path of keys to the servers. Zeph's servers are a list, all others a table.
 pub(super) fn container(client: Client, file: &Table) -> Vec<&'static str> {
     match client {
         Client::ClaudeCode
@@ -38,7 +38,7 @@ pub(super) fn container(client: Client, file: &Table) -> Vec<&'static str> {
         Client::Goose => vec!["extensions"],
         Client::Zed => vec!["context_servers"],
         Client::OpenCode => {
-            // Its newer files have the servers one level below.
+            // Its newer files have the servers one level deeper.
             let below = file.table("mcp").and_then(|mcp| mcp.table("servers"));
             match below.filter(|servers| servers.get("type").is_none()) {
                 Some(_) => vec!["mcp", "servers"],
@@ -49,7 +49,7 @@ pub(super) fn container(client: Client, file: &Table) -> Vec<&'static str> {
     }
 }
 
-/// Our entry in a file, whoever wrote it.
+/// Returns the entry with our name in a file, whatever its content.
 pub(super) fn find(client: Client, file: &Table) -> Option<&Table> {
     let container = container(client, file);
     let (last, above) = container.split_last()?;
@@ -65,12 +65,12 @@ pub(super) fn find(client: Client, file: &Table) -> Option<&Table> {
     }
 }
 
-/// Whether an entry of a list of servers is ours.
+/// True if an entry of a list of servers is ours.
 pub(super) fn is_us(server: &Json) -> bool {
     server.get("id").and_then(Json::as_str) == Some(OUR_NAME)
 }
 
-/// Whether an entry starts our gateway.
+/// True if an entry starts our gateway.
 pub(super) fn starts_us(entry: &Table) -> bool {
     let mut words = Vec::new();
     for key in ["command", "cmd", "args"] {
@@ -84,7 +84,7 @@ pub(super) fn starts_us(entry: &Table) -> bool {
     matches!(program, Some("capstan" | "capstan.exe")) && words.contains(&"serve")
 }
 
-/// Our entry in the words of a client.
+/// Builds our entry in a client's format.
 pub(super) fn of(client: Client, way: &Way) -> Result<Map<String, Json>, ClientError> {
     let entry = match way {
         Way::Stdio { command, args } => started(client, command, args),

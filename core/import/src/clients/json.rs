@@ -1,4 +1,4 @@
-//! Our entry in a file of JSON with comments.
+//! Adds and removes our entry in a JSON file, and keeps its comments.
 
 use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value as Json};
@@ -43,7 +43,7 @@ fn finish(text: &str, root: &CstRootNode) -> String {
     format!("{bom}{root}")
 }
 
-/// The object under a key, made where there is none.
+/// Returns the object under a key, created if the key is missing or null.
 fn inner(object: &CstObject, key: &str) -> Option<CstObject> {
     let nothing = object
         .get(key)

@@ -1,8 +1,9 @@
-//! The programs whose servers Capstan can take over, and whose configuration it can enter itself
-//! into: where their files lie, and text to text changes of them.
+//! Clients: programs to import servers from, and to add Capstan to.
 //!
-//! **Invariant:** a change touches nothing but our own entry. Every changed text is read again, and
-//! refused unless it says the same as before, with or without that entry.
+//! The modules list the places of their files, and edit the text of these files.
+//!
+//! **Invariant:** a change touches only our own entry. Every changed text is parsed again, and
+//! refused unless its content is the same as before, apart from that entry.
 
 mod entry;
 mod json;
@@ -64,58 +65,58 @@ pub enum Client {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{word}` is not a client{}", near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
 pub struct UnknownClient {
-    /// What was asked for.
+    /// The requested word.
     pub word: String,
-    /// The client most like it.
+    /// The most similar client.
     pub near: Option<&'static str>,
 }
 
-/// Why a client's file cannot be changed.
+/// The reason why a client's file cannot be changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The file cannot be read.
     #[error("{0}")]
     Broken(Box<Problem>),
-    /// What should hold the servers holds something else.
+    /// The key for the servers holds another value.
     #[error("`{key}` in this file cannot take an entry: {why}")]
     Unexpected {
         /// The dotted key.
         key: String,
-        /// What it is.
+        /// The reason.
         why: &'static str,
     },
-    /// There is another entry of our name.
+    /// An entry of our name already exists.
     #[error("an entry named `{OUR_NAME}` that does not run Capstan is already in this file")]
     NotOurs,
-    /// The client cannot be told of an address in its file.
+    /// The client's file cannot contain an address.
     #[error("{client} takes no address here: {why}")]
     NoHttp {
         /// The client's title.
         client: &'static str,
-        /// Why not.
+        /// The reason.
         why: &'static str,
     },
-    /// The changed text would say something else than it should.
+    /// The changed text would not have the intended content.
     #[error("the file is written in a way that cannot be changed safely")]
     Unsafe,
 }
 
-/// Whether our entry is in a file.
+/// The state of our entry in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// There is no entry of our name.
     Absent,
-    /// There is one, and it starts Capstan.
+    /// The entry starts Capstan.
     Starts,
-    /// There is one that does something else, or reaches an address.
+    /// The entry does something else, or connects to an address.
     Other,
 }
 
-/// Whether our entry is in a client's file.
+/// Returns the state of our entry in a client's file.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// If the file cannot be read.
 pub fn presence(client: Client, path: &str, text: &str) -> Result<Presence, ClientError> {
     let table = read(client, path, text)?;
     let Some(found) = entry::find(client, &table) else { return Ok(Presence::Absent) };
@@ -125,7 +126,7 @@ pub fn presence(client: Client, path: &str, text: &str) -> Result<Presence, Clie
 /// Adds our entry to a client's file.
 ///
 /// # Errors
-/// When the file cannot be read or has an entry of our name, or the client cannot do this.
+/// If the file cannot be read or has an entry of our name, or the client does not support this.
 pub fn put(client: Client, path: &str, text: &str, way: &Way) -> Result<String, ClientError> {
     let entry = entry::of(client, way)?;
     let before = read(client, path, text)?;
@@ -146,10 +147,10 @@ pub fn put(client: Client, path: &str, text: &str, way: &Way) -> Result<String, 
     Ok(new)
 }
 
-/// Takes our entry out of a client's file; `None` when it is not there.
+/// Removes our entry from a client's file; returns `None` if it is not there.
 ///
 /// # Errors
-/// When the file cannot be read, or is written so that the entry cannot be taken out.
+/// If the file cannot be read, or the entry cannot be removed safely.
 pub fn take(client: Client, path: &str, text: &str) -> Result<Option<String>, ClientError> {
     let before = read(client, path, text)?;
     if entry::find(client, &before).is_none() {
@@ -169,7 +170,7 @@ pub fn take(client: Client, path: &str, text: &str) -> Result<Option<String>, Cl
     Ok(Some(new))
 }
 
-/// How a client's file is written; one that is empty, by its name.
+/// The syntax of a client's file; that of an empty file follows from its name.
 fn syntax(client: Client, path: &str, text: &str) -> Syntax {
     match client.dialect() {
         Dialect::Goose => Syntax::Yaml,
@@ -197,7 +198,7 @@ fn unexpected(container: &[&str]) -> ClientError {
     ClientError::Unexpected { key: container.join("."), why }
 }
 
-/// Whether `with` says what `without` says, and our entry besides.
+/// True if `with` has the same content as `without`, apart from our entry.
 fn differ_in_us_alone(client: Client, without: &Table, with: &Table) -> bool {
     let container = entry::container(client, with);
     let (mut with, mut without) = (plain_table(with), plain_table(without));
@@ -216,7 +217,7 @@ fn drop_us(json: &mut Json, container: &[&str]) {
     }
 }
 
-/// Drops the tables around our entry that hold nothing, which are as good as none.
+/// Removes empty tables around our entry, which count as absent.
 fn drop_empty(json: &mut Json, container: &[&str]) {
     let Some((last, above)) = container.split_last() else { return };
     let Some(Json::Object(map)) = above.iter().try_fold(&mut *json, |json, key| json.get_mut(key))
@@ -234,7 +235,7 @@ fn drop_empty(json: &mut Json, container: &[&str]) {
     drop_empty(json, above);
 }
 
-/// What a table says, without where it says it.
+/// The content of a table without its positions.
 fn plain_table(table: &Table) -> Json {
     let plain = |(key, entry): (&String, &capstan_config::source::tree::Entry)| {
         (key.clone(), plain(&entry.node))
@@ -245,7 +246,7 @@ fn plain_table(table: &Table) -> Json {
 fn plain(node: &Node) -> Json {
     match &node.value {
         Value::Text(text) => Json::String(text.value.clone()),
-        // A sign that no string begins with keeps the two apart.
+        // The NUL prefix keeps such a number distinct from any string.
         Value::Number(text) | Value::Moment(text) => match text.parse::<i64>() {
             Ok(number) => number.into(),
             Err(_) => Json::String(format!("\0{text}")),
@@ -260,7 +261,7 @@ fn plain(node: &Node) -> Json {
 // === impl Client ===
 
 impl Client {
-    /// Every client, in the order in which they are looked at.
+    /// Every client, in the order of the search.
     pub const ALL: [Self; 14] = [
         Self::ClaudeCode,
         Self::ClaudeDesktop,
@@ -307,7 +308,7 @@ impl Client {
         }
     }
 
-    /// Whose words its files are written in.
+    /// The dialect of its files.
     pub fn dialect(self) -> Dialect {
         match self {
             Self::ClaudeCode | Self::ClaudeDesktop => Dialect::Claude,
@@ -349,7 +350,7 @@ impl Serialize for Client {
 // === impl ClientError ===
 
 impl ClientError {
-    /// What the reader can do about it.
+    /// Returns advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Broken(problem) => problem.help.clone(),

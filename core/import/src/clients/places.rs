@@ -1,50 +1,50 @@
-//! Where the files of clients lie.
+//! The places of clients' files.
 
 use capstan_config::source::Scope;
 
 use super::Client;
 
-/// The folder that a path begins in.
+/// The folder that a path starts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
     /// The user's home.
     Home,
-    /// The folder for configuration: `~/.config`, or where `XDG_CONFIG_HOME` puts it.
+    /// The configuration folder: `XDG_CONFIG_HOME`, or `~/.config`.
     Config,
-    /// The folder of desktop programs: `~/Library/Application Support` on a Mac, else as above.
+    /// The folder of desktop programs: `~/Library/Application Support` on macOS, else as `Config`.
     App,
     /// The project.
     Project,
 }
 
-/// What a file is good for.
+/// The use of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// Servers are read from it, and our entry can be put into it.
+    /// Servers are read from it, and our entry can be added to it.
     Both,
-    /// Servers are read from it.
+    /// Servers are only read from it.
     Reading,
 }
 
-/// A variable that puts a file elsewhere.
+/// An environment variable that changes the place of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
-    /// It names the folder, and the file in it is this one.
+    /// The variable names the folder; the second field is the file in it.
     Folder(&'static str, &'static str),
-    /// It names the file itself.
+    /// The variable names the file itself.
     File(&'static str),
 }
 
-/// A place where a file of a client may lie.
+/// A possible place of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientPlace {
-    /// Where the path begins.
+    /// The folder that the path starts from.
     pub base: Base,
     /// The path from there.
     pub path: &'static str,
-    /// What the file is good for.
+    /// The use of the file.
     pub for_use: Use,
-    /// The variable that puts it elsewhere.
+    /// The variable that changes its place.
     pub named: Option<Named>,
 }
 
@@ -67,7 +67,7 @@ impl ClientPlace {
 // === impl Client ===
 
 impl Client {
-    /// Where its files of this scope may lie; the first is where a new one belongs.
+    /// Returns the possible places of its files of this scope; a new file belongs in the first.
     pub fn places(self, scope: Scope) -> Vec<ClientPlace> {
         match scope {
             Scope::User => self.users_places(),

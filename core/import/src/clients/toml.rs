@@ -1,4 +1,4 @@
-//! Our entry in a file of TOML: lines at its end, taken out again line by line.
+//! Adds our entry to a TOML file as lines at its end, and removes it line by line.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! Our entry in a file of YAML: lines of a block, put in and taken out as text.
+//! Adds and removes our entry in a YAML file, as lines of a block.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use capstan_config::source::tree::{Entry, Node, Table, Value};
 
 use super::{ClientError, OUR_NAME};
 
-/// How far an entry is moved in where there is none to look at.
+/// The indentation of an entry if the file has no other entry to copy it from.
 const INDENT: usize = 2;
 
 pub(super) fn put(
@@ -23,7 +23,7 @@ pub(super) fn put(
     let first = servers.and_then(|servers| servers.node.as_table()?.entries.values().next());
     let indent = first.map_or(INDENT, |first| column(text, first.key.start));
     let block = block(entry, indent, end);
-    // A key without a value is not in the tree.
+    // A key without a value is missing from the tree.
     let at = servers.map(|servers| servers.key.start).or_else(|| line_with(text, key));
     let Some(at) = at else {
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { end };
@@ -54,14 +54,14 @@ pub(super) fn take(text: &str, file: &Table, container: &[&str]) -> Result<Strin
     if table.entries.len() > 1 {
         return Ok(format!("{head}{rest}"));
     }
-    // A table without entries must still be one.
+    // An empty table must be written as `{}`, or its value would be null.
     let line = line_around(text, servers.key.start);
     let (before, written) = head.split_at_checked(line.start).ok_or(ClientError::Unsafe)?;
     let written = written.replacen(&format!("{key}:"), &format!("{key}: {{}}"), 1);
     Ok(format!("{before}{written}{rest}"))
 }
 
-/// An empty table in braces gives way to lines.
+/// Removes the braces of an empty table, so that lines can follow.
 fn without_braces(head: &str, braces: std::ops::Range<usize>) -> String {
     match (head.get(..braces.start), head.get(braces.end..)) {
         (Some(before), Some(after)) => format!("{}{after}", before.trim_end()),
@@ -73,13 +73,13 @@ fn block(entry: &Map<String, Json>, indent: usize, end: &str) -> String {
     let (outer, inner) = (" ".repeat(indent), " ".repeat(indent * 2));
     let mut lines = format!("{outer}{OUR_NAME}:{end}");
     for (key, value) in entry {
-        // What JSON writes on one line, YAML reads as the same.
+        // JSON on one line is valid YAML with the same meaning.
         let _ = write!(lines, "{inner}{key}: {value}{end}");
     }
     lines
 }
 
-/// Where the last value of an entry begins.
+/// A byte in the last line of an entry.
 fn last_byte(entry: &Entry) -> usize {
     fn last(node: &Node) -> usize {
         match &node.value {
@@ -96,7 +96,7 @@ fn last_byte(entry: &Entry) -> usize {
     last(&entry.node).max(entry.key.start)
 }
 
-/// The line around a byte, with its end.
+/// The range of the line around a byte, with its line ending.
 fn line_around(text: &str, at: usize) -> std::ops::Range<usize> {
     let at = text.floor_char_boundary(at);
     let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
@@ -105,7 +105,7 @@ fn line_around(text: &str, at: usize) -> std::ops::Range<usize> {
     start..end
 }
 
-/// Where a key without indent stands that has no value.
+/// The position of an unindented key without a value.
 fn line_with(text: &str, key: &str) -> Option<usize> {
     let mut at = 0;
     for line in text.split_inclusive('\n') {

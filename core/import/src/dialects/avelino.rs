@@ -42,7 +42,7 @@ pub(super) fn read(work: &mut Work<'_>) {
 }
 
 fn finish(one: &mut One<'_>) {
-    // For both of these an empty list means that there is none.
+    // For both keys an empty list counts as absent.
     for (key, ours) in [("cli_only", "cli_only"), ("tools", "tools")] {
         if let Some(entry) = one.raw.get(key)
             && entry.node.as_list().is_none_or(|list| !list.is_empty())
@@ -55,7 +55,7 @@ fn finish(one: &mut One<'_>) {
     }
 }
 
-/// The audit log. Where it goes is ours to say: theirs is a database.
+/// Translates the audit settings, except for the place of the log: avelino's log is a database.
 fn audit(work: &mut Work<'_>) {
     let Some(audit) = work.table("audit") else { return };
     for (key, entry) in &audit.entries {

@@ -1,8 +1,8 @@
-//! avelino's `serverAuth` and `acl`: who may use the gateway, and for what.
+//! avelino's `serverAuth` and `acl`: authentication and authorization at the gateway.
 //!
-//! They bind the gateway only; whoever sits at the machine is the operator. `acl` is what we call
-//! access. Auth is not in this version: a file that has it can be used, but `capstan serve --http`
-//! must not start with it.
+//! They apply to the gateway only; the local user is the operator. `acl` is called access here.
+//! Auth is not in this version: a file that has it can be used, but `capstan serve --http` must not
+//! start with it.
 
 use capstan_config::source::expand::join;
 use capstan_config::source::problem::{Problem, Report};
@@ -68,7 +68,7 @@ pub(super) fn read(work: &mut Work<'_>) {
     }
 }
 
-/// What the list of providers needs, and the key that it replaced.
+/// Checks that each provider has its settings, and refuses the older key `provider`.
 fn providers(report: &mut Report<'_>, auth: &Table) {
     if let Some(entry) = auth.get("provider") {
         let path = "serverAuth.provider";
@@ -100,7 +100,9 @@ fn asks_for_auth(auth: &Table) -> bool {
         .is_some_and(|list| !list.iter().all(open))
 }
 
-/// Access rules, which are ours but for a word, and for lists that say nothing when empty.
+/// Translates access rules.
+///
+/// They differ from native ones in one key, and in the meaning of empty lists.
 fn acl(work: &mut Work<'_>, path: &str, entry: &Entry) {
     let mut entry = Entry { path: Some(path.to_owned()), ..entry.clone() };
     if let Value::Table(table) = &mut entry.node.value {
@@ -128,7 +130,7 @@ fn acl(work: &mut Work<'_>, path: &str, entry: &Entry) {
     work.tree.put("access", entry);
 }
 
-/// Leaves out the empty lists of grants: to avelino they are the same as none.
+/// Removes the empty lists of grants: avelino treats them as absent.
 fn widen(node: &mut Node, list: Option<&str>) {
     let node = match (list, &mut node.value) {
         (None, _) => Some(node),

@@ -16,12 +16,12 @@ const KEYS: Keys = &[
     ("platform_overrides", To::ByHand),
 ];
 
-/// The versions of the manifest that are known.
+/// The supported versions of the manifest.
 const VERSIONS: [&str; 4] = ["0.1", "0.2", "0.3", "0.4"];
 
 const TYPES: [&str; 4] = ["node", "python", "binary", "uv"];
 
-/// What manifests call the system that we run on.
+/// The name of the current operating system in manifests.
 const PLATFORM: &str = if cfg!(target_os = "macos") {
     "darwin"
 } else if cfg!(target_os = "windows") {
@@ -74,7 +74,7 @@ fn version(work: &mut Work<'_>) {
     }
 }
 
-/// Checks what kind of server it is, and where it begins.
+/// Checks the type and the entry point of the server.
 fn what(one: &mut One<'_>, server: &Table, entry: &Entry) {
     let kind = server.get("type");
     if !kind.and_then(|kind| kind.node.as_text()).is_some_and(|kind| TYPES.contains(&kind)) {
@@ -92,7 +92,7 @@ fn what(one: &mut One<'_>, server: &Table, entry: &Entry) {
     }
 }
 
-/// Refuses a bundle that says that it is not for this system.
+/// Refuses a bundle that does not support this system.
 fn compatible(one: &mut One<'_>, manifest: &Table) {
     let platforms = manifest.table("compatibility").and_then(|table| table.get("platforms"));
     let Some(entry) = platforms else { return };
@@ -104,7 +104,7 @@ fn compatible(one: &mut One<'_>, manifest: &Table) {
     }
 }
 
-/// What the manifest says for this system goes before what it says for all.
+/// Applies the manifest's settings for this system over the general ones.
 fn override_for_platform(one: &mut One<'_>) {
     let key = "platform_overrides";
     let Some(table) = one.raw.table(key).and_then(|all| all.table(PLATFORM)) else { return };
@@ -130,7 +130,7 @@ fn override_for_platform(one: &mut One<'_>) {
     }
 }
 
-/// How a server is started whose manifest does not say: known for one kind only.
+/// Derives the command of a server without `mcp_config`, which is possible only for type `uv`.
 fn without_config(one: &mut One<'_>, server: &Table, entry: &Entry) {
     let text = |key: &str| server.get(key).and_then(|entry| entry.node.as_text());
     let (Some("uv"), Some(start)) = (text("type"), text("entry_point")) else {
@@ -146,9 +146,9 @@ fn without_config(one: &mut One<'_>, server: &Table, entry: &Entry) {
     one.put("args", "entry_point", Node::list(words, span));
 }
 
-/// Puts in the folder of the bundle, and the settings that stand by themselves.
+/// Adds the folder of the bundle, and expands arguments and variables that are only a setting.
 fn finish(one: &mut One<'_>, plugin: &Plugin, work: &Work<'_>) {
-    // A path of the bundle is meant from its folder, wherever we were started.
+    // A path of the bundle is relative to its folder, not to Capstan's working directory.
     if let Some(entry) = one.out.entries.get_mut("command")
         && let Value::Text(text) = &mut entry.node.value
         && text.value.contains('/')
@@ -169,7 +169,7 @@ fn finish(one: &mut One<'_>, plugin: &Plugin, work: &Work<'_>) {
         let names = (0..values.len()).map(|at| package::nth(key, at));
         Some(names.map(|name| format!("${{user_config.{name}}}")).collect())
     };
-    // Several values are several arguments; what nobody gave and nobody needs is left out.
+    // Several values become several arguments; optional settings without a value are left out.
     if let Some(entry) = one.out.entries.get_mut("args")
         && let Value::List(nodes) = &mut entry.node.value
     {

@@ -50,7 +50,7 @@ pub(super) fn read(work: &mut Work<'_>) {
 
 fn finish(one: &mut One<'_>) {
     for key in ["type", "transport"] {
-        // Both names at once are left for the reader to report.
+        // `capstan-config` reports an entry that has both names.
         if let Some(entry) = one.raw.get(key) {
             let node = match entry.node.as_text() {
                 Some(text) => Node::text(text.to_lowercase(), entry.node.span.clone()),

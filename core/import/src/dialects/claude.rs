@@ -27,7 +27,7 @@ const KEYS: Keys = &[
     ("description", To::Key("description")),
     ("disabled", To::Key("disabled")),
     ("enabled", To::Key("enabled")),
-    // Other programs that share the file have these.
+    // These are keys of other programs that share the file.
     ("tools", To::ByHand),
     ("disabledTools", To::Tools("hide")),
     ("alwaysAllow", To::Note("what runs without asking is for `permissions` to say")),
@@ -42,7 +42,7 @@ const LOGIN: Words = &[
     ("authServerMetadataUrl", Some("metadata_url")),
 ];
 
-/// Times below this are not looked at by the program itself.
+/// Claude itself ignores times below this.
 const LEAST_MILLISECONDS: f64 = 1000.0;
 
 pub(super) fn read(work: &mut Work<'_>) {
@@ -69,7 +69,7 @@ pub(super) fn read(work: &mut Work<'_>) {
         (false, false) => work.table("mcpServers"),
     };
     for (name, entry) in servers.into_iter().flat_map(|servers| &servers.entries) {
-        // What the project's own table says of a server is nearer.
+        // The project's own table takes precedence.
         if work.has(name) {
             continue;
         }
@@ -92,7 +92,7 @@ pub(super) fn read(work: &mut Work<'_>) {
     }
 }
 
-/// Tells the process of a plugin's server where the plugin is, as its own program does.
+/// Sets the variable with the plugin's folder for the server process, as Claude does.
 fn root(one: &mut One<'_>) {
     let known = one.out.table("env").is_some_and(|env| env.get(package::ROOT).is_some());
     let plugin = one.report.file.plugin.is_some();

@@ -84,7 +84,7 @@ fn finish(one: &mut One<'_>) -> Vec<AutoAllow> {
     approvals(one)
 }
 
-/// Variables that are passed on: a name, or a table with a name.
+/// Translates the variables to pass on: each is a name, or a table with a name.
 fn passed_on(one: &mut One<'_>) {
     let Some(entry) = one.raw.get("env_vars") else { return };
     let name = |node: &Node| {
@@ -98,7 +98,7 @@ fn passed_on(one: &mut One<'_>) {
     one.put("env_passthrough", "env_vars", node);
 }
 
-/// Headers whose value is in a variable stand beside those that are written out.
+/// Adds the headers whose values come from variables to the literal ones.
 fn headers(one: &mut One<'_>) {
     let mut more = Vec::new();
     if let Some(entry) = one.raw.get("bearer_token_env_var") {
@@ -130,7 +130,7 @@ fn headers(one: &mut One<'_>) {
     }
 }
 
-/// Which tools ask: those of the server, and single ones.
+/// Translates the approval modes of the server and of single tools.
 fn approvals(one: &mut One<'_>) -> Vec<AutoAllow> {
     let mut auto_allows = Vec::new();
     if let Some(entry) = one.raw.get("default_tools_approval_mode") {
@@ -160,7 +160,7 @@ fn approval(one: &mut One<'_>, key: &str, mode: &Node, pattern: &str) -> Option<
     match mode.as_text() {
         Some("auto") => None,
         Some("approve") => one.auto_allow(join(&one.path, key), &mode.span, pattern),
-        // Asking for more than writes is the stricter reading.
+        // For `writes`, asking about everything is the stricter interpretation.
         Some("prompt" | "writes") => {
             let path = join(&one.path, key);
             one.rule("ask", path, Node::text(pattern, mode.span.clone()));

@@ -52,7 +52,7 @@ pub(super) fn read(work: &mut Work<'_>) {
     }
 }
 
-/// How much goose asks.
+/// Translates goose's mode, which decides when it asks.
 fn mode(work: &mut Work<'_>) {
     let Some(entry) = work.raw.get("GOOSE_MODE") else { return };
     let ours = match entry.node.as_text() {
@@ -72,7 +72,7 @@ fn mode(work: &mut Work<'_>) {
     work.put("permissions", "default", "GOOSE_MODE".to_owned(), &entry);
 }
 
-/// Says of an extension that only goose can run it, unless it is off anyway.
+/// Warns about an enabled extension that only goose can run.
 fn inside(work: &mut Work<'_>, path: String, kind: &str, entry: &Entry) {
     let enabled = entry.node.as_table().and_then(|table| table.get("enabled"));
     if enabled.and_then(|entry| entry.node.as_bool()) == Some(true) {
@@ -95,7 +95,7 @@ fn finish(one: &mut One<'_>) {
         one.tools("expose", "available_tools", entry);
     }
     if one.raw.get("uri").is_some() && one.raw.get("cmd").is_none() {
-        // There they only fill in headers, and ours come from the environment.
+        // In goose these variables only fill in headers; here headers use the environment.
         if one.out.table("env").is_some_and(|env| env.entries.is_empty()) {
             one.out.entries.shift_remove("env");
         }
@@ -105,7 +105,7 @@ fn finish(one: &mut One<'_>) {
     }
 }
 
-/// Variables whose values goose keeps in its keyring; here they come from the environment.
+/// Translates variables whose values are in goose's keyring; here they come from the environment.
 fn keys(one: &mut One<'_>) {
     let Some(entry) = one.raw.get("env_keys") else { return };
     let path = join(&one.path, "env_keys");

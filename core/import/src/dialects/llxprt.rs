@@ -21,7 +21,7 @@ const KEYS: Keys = &[
     ("type", To::ByHand),
     ("transport", To::ByHand),
     ("tcp", To::Refuse("a connection over plain TCP", "give it a `url`")),
-    // It covers the connection and every call.
+    // The limit covers the connection and every call.
     ("timeout", To::Time(Unit::Milliseconds, &["timeout", "startup_timeout"])),
     ("trust", To::ByHand),
     ("description", To::Key("description")),
@@ -65,14 +65,14 @@ const TRANSPORTS: [(&str, &str); 2] = [("streamable-http", "http"), ("streamable
 
 const PROGRAM: [&str; 4] = ["command", "args", "env", "cwd"];
 
-/// Lists beside the servers: the key, where it stood before, and what it means.
+/// Lists of server names: the key under `mcp`, and its older name at the top.
 const LISTS: [(&str, &str); 3] = [
     ("allowed", "allowMCPServers"),
     ("excluded", "excludeMCPServers"),
     ("eagerServers", "eagerMCPServers"),
 ];
 
-/// Names of servers, with where they stand.
+/// A value with its path.
 struct Named<'a> {
     path: String,
     entry: &'a Entry,
@@ -127,7 +127,7 @@ fn finish(one: &mut One<'_>) -> Option<AutoAllow> {
     }
 }
 
-/// `httpUrl` before `url` before `command`.
+/// Chooses the transport: `httpUrl` before `url` before `command`.
 fn transport(one: &mut One<'_>) {
     let (http, url) = (one.raw.get("httpUrl"), one.raw.get("url").is_some());
     if let Some(http) = http {
@@ -146,7 +146,7 @@ fn transport(one: &mut One<'_>) {
     }
 }
 
-/// Logins by a cloud account.
+/// Translates a login by a cloud account.
 fn provider(one: &mut One<'_>) {
     const KEYS: [(&str, &str); 3] = [
         ("authProviderType", "type"),
@@ -170,7 +170,7 @@ fn provider(one: &mut One<'_>) {
     }
 }
 
-/// The tools to offer: by name, or by a name with arguments of its own in brackets.
+/// Translates the tools to offer: each is a name, optionally with arguments in brackets.
 fn include(one: &mut One<'_>) {
     let Some(entry) = one.raw.get("includeTools") else { return };
     let mut node = entry.node.clone();
@@ -191,7 +191,7 @@ fn named<'a>(raw: &'a Table, mcp: Option<&'a Table>, key: &str, older: &str) -> 
     newer.map(|entry| Named { path: join("mcp", key), entry }).or(older)
 }
 
-/// A server given as one line.
+/// Translates a server that is given as one command line.
 fn command_line<'a>(work: &mut Work<'a>, mcp: Option<&'a Table>) {
     let named = named(work.raw, mcp, "serverCommand", "mcpServerCommand");
     let Some(Named { path, entry }) = named else { return };
@@ -226,7 +226,7 @@ fn notes(work: &mut Work<'_>, mcp: Option<&Table>) {
     }
 }
 
-/// The words of a command line, with quotes and backslashes; `None` when a quote is left open.
+/// Splits a command line into words, with quotes and backslashes; `None` if a quote is not closed.
 fn words(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,7 +1,7 @@
-//! Reads the files of other programs: each dialect is one module that translates its keys into ours.
+//! Reads the files of other programs: each dialect is one module that translates its keys.
 //!
-//! A dialect gives every value its native key and keeps its place and its own name. What the values
-//! mean is decided afterwards, once for all dialects, in `capstan-config`.
+//! A dialect gives every value its native key and keeps its position and its own name. The values
+//! are interpreted afterwards, once for all dialects, in `capstan-config`.
 
 mod caliban;
 mod avelino;
@@ -30,11 +30,12 @@ use crate::translate::file::Work;
 #[derive(Clone, Copy, Debug)]
 pub struct AllDialects;
 
-/// Finds out whose words a file is written in: by what it says, where that fits several by where
-/// it usually lies, else it is taken for one of ours.
+/// Detects the dialect of a file: by its content, if that fits several by its usual place.
+///
+/// A file that fits no dialect is treated as a native one.
 ///
 /// # Errors
-/// What keeps the text from being read at all.
+/// The problem that makes the text unreadable.
 pub fn detect(path: &str, text: &str) -> Result<Dialect, Box<Problem>> {
     let syntax = Syntax::of(path, text);
     let document = syntax.read(path, text)?;

@@ -1,4 +1,4 @@
-//! opencode: `mcp` of its `opencode.json`, with the servers in it or one level below.
+//! opencode: `mcp` of its `opencode.json`, with the servers in it or one level deeper.
 
 use capstan_config::source::expand::forms::Forms;
 use capstan_config::source::expand::join;
@@ -54,7 +54,7 @@ pub(super) fn read(work: &mut Work<'_>) {
 
 fn finish(one: &mut One<'_>, timeout: Option<&Entry>) {
     one.kind("type", &[("local", "stdio"), ("remote", "http")]);
-    // What is called remote may speak either transport.
+    // A `remote` server may use either transport.
     if one.text("type") == Some("remote") {
         one.out.entries.shift_remove("type");
     }
@@ -67,7 +67,7 @@ fn finish(one: &mut One<'_>, timeout: Option<&Entry>) {
     one.login("oauth", LOGIN);
 }
 
-/// The program and its arguments are one list.
+/// Translates the command, which is one list of the program and its arguments.
 fn command(one: &mut One<'_>) {
     let Some(entry) = one.raw.get("command") else { return };
     let Some((program, args)) = entry.node.as_list().and_then(<[Node]>::split_first) else {
@@ -78,7 +78,7 @@ fn command(one: &mut One<'_>) {
     one.put("args", "command", Node::list(args.to_vec(), entry.node.span.clone()));
 }
 
-/// One time for everything, or one for the start and one for requests.
+/// Translates the time limit: one for everything, or one for the start and one for requests.
 fn times(one: &mut One<'_>, path: &str, entry: &Entry) {
     let mut put = |ours: &str, path: String, entry: &Entry| {
         let duration =
@@ -100,7 +100,7 @@ fn times(one: &mut One<'_>, path: &str, entry: &Entry) {
     }
 }
 
-/// `tools` switches tools off by patterns over `server_tool`.
+/// Translates `tools`, which switches tools off by patterns for `server_tool`.
 fn hidden(one: &mut One<'_>, raw: &Table) {
     let Some(tools) = raw.table("tools") else { return };
     let off = tools.entries.iter().filter(|(_, entry)| entry.node.as_bool() == Some(false));
@@ -117,8 +117,9 @@ fn hidden(one: &mut One<'_>, raw: &Table) {
     }
 }
 
-/// `permission` says ask or deny by the same patterns; what it allows, the server's own rules do
-/// not repeat, because a later pattern may take it back.
+/// Translates the ask and deny rules of `permission`, which have the same patterns.
+///
+/// Allow rules are not translated, because a later pattern may revoke them.
 fn permissions(one: &mut One<'_>, raw: &Table) {
     let Some(table) = raw.table("permission") else { return };
     for (pattern, entry) in &table.entries {
@@ -139,14 +140,14 @@ fn permissions(one: &mut One<'_>, raw: &Table) {
     }
 }
 
-/// What a pattern over `server_tool` says of the tools of one server.
+/// Reduces a pattern for `server_tool` to the tools of one server.
 fn below(server: &str, pattern: &str) -> Option<String> {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
     let prefix: String = server.chars().map(safe).chain(['_']).collect();
     if let Some(tool) = pattern.strip_prefix(&prefix) {
         return (!tool.is_empty()).then(|| tool.to_owned());
     }
-    // A star may stand for the rest of the server's name, and then for every tool.
+    // A star may match the rest of the server's name, and then every tool.
     let start = pattern.strip_suffix('*')?;
     prefix.starts_with(start).then(|| "*".to_owned())
 }

@@ -1,5 +1,6 @@
-//! Visual Studio Code and Copilot: `mcp.json`, the same inside of settings and dev containers, and
-//! `mcp-config.json`.
+//! Visual Studio Code and Copilot: `mcp.json` and `mcp-config.json`.
+//!
+//! The tables of `mcp.json` may also be in settings and in files of dev containers.
 
 use capstan_config::source::expand::Answer;
 use capstan_config::source::expand::forms::Forms;
@@ -36,7 +37,7 @@ const LOGIN: Words = &[
     ("enterpriseManaged", Some("enterprise_managed")),
 ];
 
-/// Where the servers may stand.
+/// The possible paths of the table of servers.
 const CONTAINERS: [&[&str]; 4] = [
     &["servers"],
     &["mcp", "servers"],
@@ -74,7 +75,7 @@ fn finish(one: &mut One<'_>) {
     one.tools_or_all("tools");
 }
 
-/// Numbers are strings to a process.
+/// Translates the variables; numbers become strings.
 fn environment(one: &mut One<'_>) {
     let Some(entry) = one.raw.get("env") else { return };
     let mut node = entry.node.clone();
@@ -88,7 +89,7 @@ fn environment(one: &mut One<'_>) {
     one.put("env", "env", node);
 }
 
-/// What the file would ask for; only what it answers itself can be used.
+/// Reads the inputs that the file asks for; only those with a default can be used.
 fn inputs(work: &mut Work<'_>, around: &Table) {
     let Some(entry) = around.get("inputs") else { return };
     for input in entry.node.as_list().unwrap_or_default() {
@@ -97,7 +98,7 @@ fn inputs(work: &mut Work<'_>, around: &Table) {
             entry.and_then(|entry| entry.node.as_text()).map(str::to_owned)
         };
         if let Some(id) = text("id") {
-            // What has no answer is the same as what was never asked for.
+            // An input without a default is treated as undeclared.
             if let Some(default) = text("default") {
                 work.conventions.inputs.insert(id, Answer::Given(default));
             }

@@ -32,7 +32,7 @@ const LOGIN: Words = &[
     ("scopes", Some("scopes")),
 ];
 
-/// Words for what happens to a tool, and the lists that they belong to here.
+/// Zed's words for verdicts, and the native lists for them.
 const VERDICTS: [(&str, &str); 3] = [("allow", "allow"), ("deny", "deny"), ("confirm", "ask")];
 
 pub(super) fn read(work: &mut Work<'_>) {
@@ -71,7 +71,7 @@ pub(super) fn read(work: &mut Work<'_>) {
     work.conventions.auto_allows = auto_allows;
 }
 
-/// What happens to tools that nothing else is said of.
+/// Translates the default verdict for tools.
 fn default(work: &mut Work<'_>, entry: &Entry) {
     let mut entry = entry.clone();
     if entry.node.as_text() == Some("confirm") {
@@ -81,7 +81,7 @@ fn default(work: &mut Work<'_>, entry: &Entry) {
     work.put("permissions", "default", path, &entry);
 }
 
-/// An entry without a command belongs to an extension, which brings the command along.
+/// Warns about an entry without a command, which belongs to an extension that provides the command.
 fn extension(work: &mut Work<'_>, path: String, entry: &Entry) {
     let enabled = entry.node.as_table().and_then(|table| table.get("enabled"));
     if enabled.and_then(|entry| entry.node.as_bool()) != Some(false) {
@@ -109,7 +109,7 @@ fn finish(one: &mut One<'_>, timeout: Option<&Entry>) {
     one.login("oauth", LOGIN);
 }
 
-/// The older form: the program with its arguments and variables in one table.
+/// Translates the older form: the program with its arguments and variables in one table.
 fn program(one: &mut One<'_>, command: &Table) {
     for (key, entry) in &command.entries {
         let path = join(&join(&one.path, "command"), key);
@@ -129,7 +129,7 @@ fn program(one: &mut One<'_>, command: &Table) {
     }
 }
 
-/// The tool of a server that `mcp:SERVER:TOOL` names.
+/// Returns the tool in `mcp:SERVER:TOOL`, if the server is this one.
 fn tool_of<'i>(id: &'i str, server: &str) -> Option<&'i str> {
     id.strip_prefix("mcp:")?.strip_prefix(server)?.strip_prefix(':')
 }

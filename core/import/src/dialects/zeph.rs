@@ -43,7 +43,7 @@ const LOGIN: Words = &[
     ("token_storage", None),
 ];
 
-/// The keys of `[mcp]`; those without a name of ours are dealt with by hand or mean nothing.
+/// The keys of `[mcp]`; those without a native name are handled in code or ignored.
 const MCP: &[(&str, Option<&str>)] = &[
     ("servers", None),
     ("tool_discovery", None),
@@ -71,7 +71,7 @@ pub(super) fn read(work: &mut Work<'_>) {
     work.conventions.default = Some(DefaultRule::Always(Verdict::Allow));
     work.slips(&["mcp", "tools"]);
     let mcp = work.table("mcp");
-    // Servers ask nothing unless the file says that they may.
+    // Servers may not ask anything unless the file allows it.
     let asking = mcp.and_then(|mcp| mcp.get("elicitation_enabled"));
     if let Some(mcp) = mcp {
         for (index, node) in list(work, mcp).iter().enumerate() {
@@ -137,7 +137,7 @@ fn finish(one: &mut One<'_>) {
     vault(one);
 }
 
-/// Which tools are offered. An empty list means all, but of a sandboxed server none.
+/// Translates the list of offered tools. An empty list means all, or none for a sandboxed server.
 fn exposure(one: &mut One<'_>) {
     let trust = one.text("trust_level");
     let listed = names(one.raw.get("tool_allowlist"));
@@ -187,7 +187,7 @@ fn policy(one: &mut One<'_>, policy: &Table, listed: Option<&[String]>) {
         };
         let mut node = entry.node.clone();
         if let Value::List(nodes) = &mut node.value {
-            // Of two lists that both restrict, what is in both is offered.
+            // Both lists restrict, so only tools in both are offered.
             if let ("expose", Some(listed)) = (ours, listed) {
                 nodes.retain(|node| {
                     node.as_text().is_none_or(|name| listed.iter().any(|known| known == name))
@@ -208,7 +208,7 @@ fn names(entry: Option<&Entry>) -> Option<Vec<String>> {
     Some(list.iter().filter_map(|node| node.as_text().map(str::to_owned)).collect())
 }
 
-/// Roots are folders here; Zeph has them as addresses with a name.
+/// Translates roots: here they are folders, in Zeph named `file://` addresses.
 fn roots(one: &mut One<'_>) {
     let Some(entry) = one.raw.get("roots") else { return };
     let Some(list) = entry.node.as_list() else {
@@ -225,7 +225,7 @@ fn roots(one: &mut One<'_>) {
     one.put("roots", "roots", Node::list(folders, entry.node.span.clone()));
 }
 
-/// Values that only Zeph's own vault has.
+/// Reports values that are only in Zeph's vault.
 fn vault(one: &mut One<'_>) {
     for key in ["env", "headers"] {
         let Some(table) = one.raw.table(key) else { continue };
@@ -240,7 +240,7 @@ fn vault(one: &mut One<'_>) {
     }
 }
 
-/// `[mcp]` without its servers.
+/// Translates `[mcp]` without its servers.
 fn settings(work: &mut Work<'_>, mcp: &Table) {
     for (key, entry) in &mcp.entries {
         let path = join("mcp", key);
@@ -261,7 +261,7 @@ fn settings(work: &mut Work<'_>, mcp: &Table) {
 
 fn setting(work: &mut Work<'_>, key: &str, path: String, entry: &Entry) {
     match (key, entry.node.as_bool()) {
-        // Switched on, it speaks of the servers of this file; switched off, of all.
+        // `true` applies to the servers of this file, `false` to all servers.
         ("elicitation_enabled", Some(true)) => {}
         ("elicitation_enabled", _) => work.put("mcp", key, path, entry),
         ("elicitation_timeout", _) => {
@@ -292,7 +292,7 @@ fn setting(work: &mut Work<'_>, key: &str, path: String, entry: &Entry) {
     }
 }
 
-/// `[tools]`: what Zeph has there for its own tools is not ours.
+/// Translates `[tools]`, except for settings of Zeph's own tools.
 fn tools(work: &mut Work<'_>, tools: &Table) {
     for key in ["max_tool_calls_per_session", "policy", "authorization"] {
         if let Some(entry) = tools.get(key) {

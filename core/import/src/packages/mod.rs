@@ -1,7 +1,8 @@
 //! Packages of servers: folders of plugins, and bundles.
 //!
-//! Both have a manifest with a name and with settings that the user gives. A setting comes from an
-//! environment variable that is named after the package and the setting; no question is asked here.
+//! Both have a manifest with a name and with settings for the user to supply. A setting comes from
+//! an environment variable that is named after the package and the setting; the user is not
+//! prompted.
 
 pub(crate) mod settings;
 
@@ -14,21 +15,22 @@ use crate::registry::Need;
 /// The keys under which manifests declare settings: bundles, then plugins.
 pub(crate) const SETTINGS: [&str; 2] = ["user_config", "userConfig"];
 
-/// The plugin of a folder by the text of its manifest, and the files with servers that the
-/// manifest names. What is wrong with the manifest is reported when it is loaded.
+/// Reads a plugin's manifest; returns the plugin and the files with servers that it names.
+///
+/// Errors in the manifest are reported when it is loaded.
 pub fn plugin(root: &str, text: &str) -> (Plugin, Vec<String>) {
     let table = Syntax::Json.read("", text).map(|document| document.table).unwrap_or_default();
     let files = table.get("mcpServers").map(|entry| server_files(&entry.node));
     (package(root, &table, PluginPart::Manifest), files.unwrap_or_default())
 }
 
-/// The bundle that was unpacked into a folder, by the text of its manifest.
+/// Reads the manifest of a bundle that was unpacked into a folder.
 pub fn bundle(root: &str, text: &str) -> Plugin {
     let table = Syntax::Json.read("", text).map(|document| document.table).unwrap_or_default();
     package(root, &table, PluginPart::Bundle)
 }
 
-/// The secrets that it wants from the user, by the variables that give them.
+/// Returns the secret settings of a package, with their variables.
 pub fn secrets(plugin: &Plugin) -> Vec<Need> {
     let secret = plugin.settings.iter().filter(|setting| setting.sensitive);
     let need = |setting: &UserSetting| Need {
@@ -49,7 +51,7 @@ fn package(root: &str, table: &Table, part: PluginPart) -> Plugin {
     Plugin { name, root: root.to_owned(), part, settings: settings.collect() }
 }
 
-/// Reads a declaration; `None` when it is none.
+/// Reads the declaration of a setting; `None` if it is not valid.
 pub(crate) fn setting(key: &str, node: &Node) -> Option<UserSetting> {
     let table = node.as_table()?;
     let get = |key: &str| table.get(key).map(|entry| &entry.node);
@@ -72,7 +74,7 @@ pub(crate) fn setting(key: &str, node: &Node) -> Option<UserSetting> {
     })
 }
 
-/// What is wrong with a value.
+/// Returns the error in a value of a setting, if any.
 pub(crate) fn complaint(setting: &UserSetting, value: &str) -> Option<String> {
     match setting.kind {
         SettingKind::Text => None,
@@ -97,7 +99,7 @@ pub(crate) fn complaint(setting: &UserSetting, value: &str) -> Option<String> {
     }
 }
 
-/// Whether a path of a manifest stays in its folder, whatever the folder is.
+/// True if a path of a manifest stays in the manifest's folder, whatever that folder is.
 pub(crate) fn stays_inside(path: &str) -> bool {
     let drive = path.as_bytes().get(1) == Some(&b':');
     let step = |part: &str| part == "..";
@@ -108,13 +110,13 @@ pub(crate) fn stays_inside(path: &str) -> bool {
         && !path.contains('\0')
 }
 
-/// Whether a path names a bundle.
+/// True if a path names a bundle.
 pub(crate) fn is_bundle(path: &str) -> bool {
     let extension = path.rsplit_once('.').map(|(_, extension)| extension);
     extension.is_some_and(|extension| ["mcpb", "dxt"].contains(&extension))
 }
 
-/// The files that the value of `mcpServers` names, as far as they may be read.
+/// The files that the value of `mcpServers` names, without those that must not be read.
 fn server_files(node: &Node) -> Vec<String> {
     let nodes = node.as_list().unwrap_or(std::slice::from_ref(node));
     let paths = nodes.iter().filter_map(Node::as_text);

@@ -1,4 +1,4 @@
-//! Manifests of plugins, and the settings that manifests of plugins and bundles ask for.
+//! Manifests of plugins, and the settings that manifests of plugins and bundles request.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use capstan_config::source::{Plugin, PluginPart, UserSetting};
 use super::{SETTINGS, complaint, is_bundle, setting, stays_inside};
 use crate::translate::file::Work;
 
-/// The variable by which the servers of a plugin find its folder.
+/// The variable that holds a plugin's folder, for its servers.
 pub(crate) const ROOT: &str = "CLAUDE_PLUGIN_ROOT";
 
-/// The values that a setting has; none when nobody gave any and none is needed.
+/// The values of a setting; empty if it is optional and not set.
 pub(crate) type Given = Vec<String>;
 
-/// Answers what the package of a file asks for, and reports what is wrong with the questions.
+/// Supplies the settings that the package of a file requests, and reports invalid declarations.
 pub(crate) fn settings(work: &mut Work<'_>) {
     let Some(plugin) = &work.file.plugin else { return };
     work.conventions.forms = match plugin.part {
@@ -53,7 +53,7 @@ pub(crate) fn nth(key: &str, at: usize) -> String {
     format!("{key}.{at}")
 }
 
-/// The values of a setting: what the user says, else what the manifest says.
+/// Returns the values of a setting: from the user's variable, else the manifest's default.
 pub(crate) fn given(
     plugin: &Plugin,
     setting: &UserSetting,
@@ -81,14 +81,14 @@ pub(crate) fn given(
     if values.is_empty() && setting.required {
         return missing(&format!("`{variable}` is not set"));
     }
-    // The value itself may be a secret, so that it is not repeated.
+    // The value may be a secret, so the message does not repeat it.
     match values.iter().find_map(|value| complaint(setting, value)) {
         Some(complaint) => missing(&format!("the value of `{variable}` {complaint}")),
         None => Ok(values),
     }
 }
 
-/// Reports settings that are not declared as they should be.
+/// Reports settings with an invalid declaration.
 fn declarations(work: &mut Work<'_>) {
     let Some(key) = SETTINGS.into_iter().find(|key| work.raw.get(key).is_some()) else { return };
     let Some(table) = work.table(key) else { return };
@@ -102,7 +102,9 @@ fn declarations(work: &mut Work<'_>) {
     }
 }
 
-/// Reads what only the manifest of a plugin says. Servers in it are read as in any other file.
+/// Checks the keys that only the manifest of a plugin has.
+///
+/// Its servers are read as in any other file.
 pub(crate) fn manifest(work: &mut Work<'_>) {
     name(work);
     let Some(entry) = work.raw.get("mcpServers") else { return };

@@ -1,9 +1,10 @@
-//! What a registry of servers offers (`server.json`), and the entry that it becomes.
+//! Offers of a server registry (`server.json`), and their conversion into entries.
 //!
-//! A registry is not believed: whatever it says becomes arguments, never a shell's text, and a name
-//! of a package that could be taken for an option is refused. What the user has to give becomes a
-//! variable, `${NAME}`; its name begins with that of the server, or a registry could ask for any
-//! variable that is set here and have it sent away. Only a program's own variables keep their names.
+//! A registry is not trusted: its values become arguments, never the text of a shell, and a package
+//! name that could be read as an option is refused. Values that the user must supply become
+//! variables, `${NAME}`. Their names begin with that of the server; otherwise a registry could
+//! request any variable that is set here and have it sent away. Only a program's own variables keep
+//! their names.
 
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -13,14 +14,14 @@ use capstan_config::edit::{NewProgram, NewRemote, NewServer, NewTarget};
 /// A server as a registry describes it.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Offer {
-    /// Its whole name, such as `io.github.someone/weather`.
+    /// Its full name, such as `io.github.someone/weather`.
     pub name: String,
-    /// What people call it.
+    /// Its display name.
     pub title: Option<String>,
-    /// What it is for.
+    /// Its purpose.
     #[serde(default)]
     pub description: String,
-    /// Which version this is.
+    /// Its version.
     #[serde(default)]
     pub version: String,
     #[serde(default)]
@@ -29,55 +30,55 @@ pub struct Offer {
     remotes: Vec<Transport>,
 }
 
-/// What an offer becomes.
+/// The result of choosing a way to reach an offered server.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// How the server is reached.
+    /// The way to reach the server.
     pub way: Way,
-    /// The variables that the user has to set.
+    /// The variables that the user can or must set.
     pub needs: Vec<Need>,
 }
 
-/// How an offered server is reached.
+/// A way to reach an offered server.
 #[derive(Clone, Debug)]
 pub enum Way {
-    /// By an entry of its own.
+    /// As an entry of the configuration.
     Entry(Box<NewServer>),
-    /// By a bundle that has to be fetched first.
+    /// As a bundle that has to be fetched first.
     Bundle {
-        /// Where it is.
+        /// Its address.
         url: String,
         /// The digest that it must have.
         sha256: String,
     },
 }
 
-/// Something that the user has to give.
+/// A variable that the user can or must set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
     /// The variable.
     pub variable: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
-    /// Whether the server does not work without it.
+    /// True if the server does not work without it.
     pub required: bool,
 }
 
-/// Why an offer cannot be used.
+/// The reason why an offer cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadOffer {
-    /// It is not what registries say.
+    /// The text is not a valid `server.json`.
     #[error("this is no description of a server: {0}")]
     Shape(String),
-    /// Nothing in it is of a kind that we know.
+    /// It has no package and no address of a supported kind.
     #[error("it has no package and no address that can be used ({0})")]
     Nothing(String),
-    /// A name in it could be taken for something else.
+    /// A text in it has unusual characters, or could be read as an option or a variable.
     #[error("its {what} `{text}` is not a plain one")]
     Odd {
-        /// What it is.
+        /// The kind of text.
         what: &'static str,
-        /// As it is written.
+        /// The text as written, shortened.
         text: String,
     },
 }
@@ -126,21 +127,21 @@ struct Input {
     variables: IndexMap<String, Input>,
 }
 
-/// Puts an entry together, and notes what is needed for it.
+/// Builds an entry, and collects the variables that it needs.
 struct Choosing {
-    /// How the variables begin that are not a program's own.
+    /// The prefix of variables that are not a program's own.
     prefix: String,
     needs: Vec<Need>,
-    /// A value that would name a variable of the user's.
+    /// A value that would refer to a variable of the user.
     odd: Option<String>,
 }
 
-/// What a variable is called.
+/// The naming of a variable.
 #[derive(Clone, Copy)]
 enum Naming {
-    /// As the program itself calls it.
+    /// As the program itself names it.
     Own,
-    /// After the server.
+    /// With the server's name as a prefix.
     Prefixed,
 }
 
@@ -155,19 +156,20 @@ impl Offer {
         Ok(offer)
     }
 
-    /// The last part of its name, which is what an entry is called.
+    /// Returns the last part of its name, which becomes the name of the entry.
     pub fn short_name(&self) -> &str {
         self.name.rsplit('/').next().unwrap_or(&self.name)
     }
 
-    /// The ways to reach it, in words: `npm`, `pypi`, `oci`, `nuget`, `mcpb`, or the transport.
+    /// Returns the ways to reach it: `npm`, `pypi`, `oci`, `nuget`, `mcpb`, or the transport.
     pub fn kinds(&self) -> Vec<&str> {
         let packages = self.packages.iter().map(|package| package.registry_type.as_str());
         packages.chain(self.remotes.iter().map(|remote| remote.kind.as_str())).collect()
     }
 
-    /// The first way that can be used; those of this kind only, when one is given. Packages run here
-    /// and go before addresses.
+    /// Returns the first usable way to reach the server, optionally only of one kind.
+    ///
+    /// Packages run on this machine and come before addresses.
     pub fn choose(&self, kind: Option<&str>) -> Result<Chosen, BadOffer> {
         let wanted = |word: &str| kind.is_none_or(|kind| kind == word);
         for package in self.packages.iter().filter(|package| wanted(&package.registry_type)) {
@@ -260,7 +262,7 @@ impl Choosing {
         Ok(Some(Way::Entry(Box::new(NewServer::new(target)))))
     }
 
-    /// Words for a command line: flags with their values, and what has a place.
+    /// Builds the words of a command line: flags with their values, and positional arguments.
     fn arguments(&mut self, inputs: &[Input]) -> Vec<String> {
         let mut words = Vec::new();
         for input in inputs {
@@ -286,8 +288,9 @@ impl Choosing {
         pairs
     }
 
-    /// What an input is: what the registry says, or a variable where the user has to say it. Nothing
-    /// for what can be left out.
+    /// Returns the value of an input: from the registry, or a variable for the user to set.
+    ///
+    /// `None` if the registry has no value and the input is optional.
     fn value(&mut self, input: &Input, naming: Naming) -> Option<String> {
         if let Some(value) = &input.value {
             return Some(self.filled(value, &input.variables));
@@ -300,7 +303,7 @@ impl Choosing {
         input.is_required.then(|| format!("${{{variable}}}"))
     }
 
-    /// A text with `{name}` in it, whose names the user has to give.
+    /// Replaces each `{name}` in a text by its value, or by a variable if the user must supply it.
     fn filled(&mut self, text: &str, variables: &IndexMap<String, Input>) -> String {
         let mut filled = self.literal(text);
         for (name, input) in variables {
@@ -318,7 +321,7 @@ impl Choosing {
         filled
     }
 
-    /// A text in which a configuration finds no variables.
+    /// Returns the text, and marks the offer as refused if it contains a variable.
     fn literal(&mut self, text: &str) -> String {
         if text.contains("${") {
             self.odd = Some(text.chars().take(80).collect());
@@ -348,20 +351,23 @@ impl Choosing {
 // === impl Input ===
 
 impl Input {
-    /// Whether it is a flag without a value.
+    /// True if it is a flag without a value.
     fn is_switch(&self) -> bool {
         let hints = self.value_hint.is_none() && self.variables.is_empty();
         self.value.as_deref().unwrap_or_default().is_empty() && self.default.is_none() && hints
     }
 }
 
-/// A text as the name of a variable.
+/// Converts a text to the name of a variable.
 fn upper(text: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     text.chars().map(upper).collect()
 }
 
-/// Refuses what is empty where it must not be, begins like an option, or has unusual characters.
+/// Refuses a text that could be read as something else.
+///
+/// That is a text that is empty (except a version), begins with `-`, has unusual characters, or is
+/// longer than 256 bytes.
 fn plain(what: &'static str, text: &str, others: &str) -> Result<(), BadOffer> {
     let usual = |c: char| c.is_ascii_alphanumeric() || others.contains(c);
     let is_plain = text.chars().all(usual) && !text.starts_with('-') && text.len() <= 256;

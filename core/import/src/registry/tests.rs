@@ -1,8 +1,8 @@
-//! What offers become.
+//! Tests of the conversion of offers.
 
 use super::*;
 
-/// The command line or address, and the variables, of what is chosen.
+/// Returns the command line or address of the chosen way, and its variables.
 #[track_caller]
 fn shown(chosen: &Chosen) -> String {
     let Way::Entry(entry) = &chosen.way else { return format!("{:?}", chosen.way) };
@@ -91,7 +91,7 @@ fn an_address_is_used_when_there_is_no_package_or_it_is_asked_for() {
     check(&both, "npx -y @a/b@1.2.3");
     let remote = offer(&both).unwrap().choose(Some("streamable-http")).unwrap();
     assert!(shown(&remote).starts_with("http "));
-    // One that listens itself is not for standard input.
+    // A package with an HTTP transport is not started over stdio.
     let listens = format!(
         "{},{}",
         package("npm", r#","transport":{"type":"sse"}"#),
@@ -109,7 +109,7 @@ fn what_could_be_taken_for_something_else_is_refused() {
     }
     let version = r#""packages":[{"registryType":"npm","identifier":"a","version":"1 --x"}]"#;
     assert!(matches!(refused(version), BadOffer::Odd { what: "version", .. }));
-    // No variable of the user's is named by somebody else.
+    // An offer cannot refer to variables of the user.
     for part in [
         r#","packageArguments":[{"value":"${AWS_SECRET_ACCESS_KEY}"}]"#,
         r#","packageArguments":[{"value":"{a}","variables":{"a":{"default":"${HOME}"}}}]"#,

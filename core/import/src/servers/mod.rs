@@ -1,12 +1,12 @@
-//! Servers that other programs have, taken over into a native file.
+//! Imports servers of other programs into a native file.
 //!
-//! [`find`] reads a client's file and says of each server whether a native file can have it;
-//! [`plan()`] compares them with each other and with what is there; [`Plan::apply`] writes.
+//! [`find`] reads a client's file and decides for each server whether a native file can contain it;
+//! [`plan()`] compares them with each other and with the existing ones; [`Plan::apply`] writes.
 //!
-//! **Invariant:** an entry whose limits cannot be said in a native file is not taken over. What
-//! runs in the other program without asking is not carried along: that is for the operator to say
-//! here. Rules for all servers of a file are carried where a server's own can say them, else named
-//! in a note.
+//! **Invariant:** an entry whose limits cannot be expressed in a native file is not imported.
+//! Permissions to run without asking are not imported either: the operator grants them here. Rules
+//! for all servers of a file are imported if a server's own rules can express them, else named in a
+//! note.
 
 mod plan;
 mod secrets;
@@ -37,52 +37,52 @@ pub use secrets::Secrets;
 /// A server in a client's file.
 #[derive(Debug)]
 pub struct Found {
-    /// Whose file it is.
+    /// The client that the file belongs to.
     pub client: Client,
     /// The file.
     pub file: String,
-    /// The project that the file keeps it for.
+    /// The project that the file defines it for, if any.
     pub project: Option<String>,
-    /// Its name there; empty when the whole file cannot be read.
+    /// Its name there; empty if the whole file cannot be read.
     pub display: String,
-    /// How it is reached, as it may be shown.
+    /// Its command line or address, with secrets masked.
     pub target: String,
-    /// What was left out.
+    /// Notes about parts that were left out.
     pub notes: Vec<String>,
-    /// Whether the file is one that counts here as it is, so that nothing of it is written.
+    /// True if Capstan reads the file directly, so that nothing of it is copied.
     pub read_directly: bool,
     pub(crate) content: Content,
 }
 
-/// Which servers count in a file that keeps some for single projects.
+/// Selects servers in a file that defines some for single projects.
 #[derive(Clone, Copy, Debug)]
 pub enum Projects<'a> {
-    /// Those for everywhere, and those of this project.
+    /// The global servers, and those of this project.
     Only(&'a str),
-    /// Those of all other projects too.
+    /// The servers of all other projects too.
     All(&'a str),
 }
 
-/// What a native file can have of a server.
+/// The result of converting a server.
 #[derive(Debug)]
 pub(crate) enum Content {
     Usable(Carried),
-    /// It starts Capstan.
+    /// The entry starts Capstan.
     Itself,
-    /// It is part of the other program.
+    /// The server is part of the other program.
     Inside(String),
     Unusable(String),
 }
 
-/// An entry as a native file has it.
+/// A converted entry of a native file.
 #[derive(Clone, Default, PartialEq)]
 pub(crate) struct Carried {
     pub(crate) keys: Map<String, Json>,
-    /// Variables that stand for what the other program asks its user.
+    /// Variables for the values that the other program requests from its user.
     pub(crate) asked: Vec<String>,
 }
 
-/// An entry of a file, in native words.
+/// An entry of a file, with native keys.
 pub(crate) struct Read {
     pub(crate) display: String,
     pub(crate) content: Content,
@@ -91,10 +91,10 @@ pub(crate) struct Read {
     path: String,
 }
 
-/// The order in which people read an entry; other keys follow.
+/// The order of the first keys of a written entry; other keys follow.
 const ORDER: [&str; 7] = ["type", "command", "args", "env", "cwd", "url", "headers"];
 
-/// The servers in a client's file.
+/// Returns the servers in a client's file.
 pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Found> {
     let file = SourceFile { dialect: Some(client.dialect()), ..file.clone() };
     let (Projects::Only(here) | Projects::All(here)) = projects;
@@ -125,7 +125,7 @@ pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Fo
     all
 }
 
-/// A file that cannot be read at all.
+/// Returns the result for a file that cannot be read at all.
 pub fn unreadable(client: Client, file: impl Into<String>, reason: impl Into<String>) -> Found {
     let content = Content::Unusable(reason.into());
     let (project, file) = (None, file.into());
@@ -133,7 +133,7 @@ pub fn unreadable(client: Client, file: impl Into<String>, reason: impl Into<Str
     Found { client, file, project, display, target, notes, read_directly: false, content }
 }
 
-/// Whether a server is one that Claude Code keeps for a single project.
+/// True if Claude Code defines the server for a single project.
 fn kept_for_project(read: &Read) -> bool {
     read.path.starts_with("projects.")
 }
@@ -145,7 +145,7 @@ fn other_projects(file: &SourceFile, here: &str) -> Vec<String> {
     projects.into_iter().flatten().filter(|project| *project != here).cloned().collect()
 }
 
-/// The servers of a file, in native words.
+/// Returns the servers of a file, with native keys.
 pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box<Problem>> {
     let around = Surroundings { variable: &|_| None, project_dir: project };
     let Opened { tree, problems, conventions, .. } = AllDialects.open(file, around)?;
@@ -196,13 +196,13 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
     Ok(all)
 }
 
-/// What a file asks for in all calls, where that is stricter than our own default.
+/// The default verdict of a file for all calls, if it is stricter than ours.
 fn default_verdict(tree: &Table) -> Option<&'static str> {
     let default = tree.table("permissions")?.get("default")?;
     ["ask", "deny"].into_iter().find(|verdict| default.node.as_text() == Some(*verdict))
 }
 
-/// Rules of a file that speak of more than one server.
+/// Notes about rules of a file that apply to more than one server.
 fn beside_servers(tree: &Table) -> Vec<String> {
     let says = |table: &str, key: &str| tree.table(table).is_some_and(|t| t.get(key).is_some());
     let rules = ["ask", "deny", "order"].iter().any(|key| says("permissions", key));
@@ -218,13 +218,13 @@ fn beside_servers(tree: &Table) -> Vec<String> {
         .collect()
 }
 
-/// Whether an entry leads back to us: it starts Capstan, or is the entry we put there.
+/// True if an entry leads back to Capstan: it starts Capstan, or is the entry we added.
 fn is_itself(display: &str, entry: &Entry) -> bool {
     let Some(table) = entry.node.as_table() else { return false };
     runs_capstan(table) || display == OUR_NAME && table.get("url").is_some()
 }
 
-/// The entry as a native file has it, or why it cannot.
+/// Converts an entry to native keys, or returns the reason why that is not possible.
 fn carry(display: &str, entry: &Entry, habits: &Habits<'_>) -> Result<Carried, String> {
     let table = entry.node.as_table().ok_or("it is not a table")?;
     let mut carried = Carried::default();
@@ -240,7 +240,7 @@ fn carry(display: &str, entry: &Entry, habits: &Habits<'_>) -> Result<Carried, S
     }
 }
 
-/// How a server is reached, as it may be shown.
+/// The command line or address of a server, with secrets masked.
 fn target(table: &Table) -> String {
     let text = |key| table.get(key).and_then(|entry| entry.node.as_text());
     if let Some(url) = text("url") {
@@ -258,7 +258,7 @@ impl Carried {
         self.keys.get(key).and_then(Json::as_str)
     }
 
-    /// The same with a rule of its own for all its tools.
+    /// Adds a rule for all tools of the server.
     fn ruled(mut self, verdict: &str) -> Self {
         let rules = self.keys.entry("permissions").or_insert_with(|| Json::Object(Map::new()));
         if let Json::Object(rules) = rules {
@@ -270,7 +270,7 @@ impl Carried {
         self
     }
 
-    /// The entry as TOML.
+    /// Returns the entry as TOML.
     pub(crate) fn toml(&self) -> TomlTable {
         let mut table = TomlTable::new();
         for (key, json) in &self.keys {
@@ -281,7 +281,7 @@ impl Carried {
         table
     }
 
-    /// Why a native file with the entry would not be understood.
+    /// Returns the error that a native file with the entry would have, if any.
     fn fault(&self, display: &str) -> Option<String> {
         match add_table("", display, self.toml()) {
             Ok(text) => refusal(&text, display, self.text("url")).map(|problem| problem.message),
@@ -301,7 +301,7 @@ impl Carried {
         Ok(map)
     }
 
-    /// A table whose keys may have variables too.
+    /// Converts a table whose keys may contain variables too.
     fn variables(&mut self, table: &Table, habits: &Habits<'_>) -> Result<Json, NoWords> {
         let mut map = Map::new();
         for (key, entry) in &table.entries {
@@ -335,7 +335,7 @@ impl Carried {
     }
 }
 
-/// What it holds may be secret.
+/// Prints no content, because it may contain secrets.
 impl fmt::Debug for Carried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Carried").finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Which of the servers that were found are written, and under which names.
+//! Decides which of the found servers are written, and under which names.
 
 use capstan_model::ServerName;
 use serde::Serialize;
@@ -15,76 +15,76 @@ use capstan_config::source::problem::Problem;
 use super::secrets::{Secrets, Vault};
 use super::{Carried, Content, Found, entries};
 
-/// What an import would do.
+/// The plan of an import.
 #[derive(Debug)]
 pub struct Plan {
-    /// Every server that was found, and what becomes of it.
+    /// Every server that was found, with its outcome.
     pub rows: Vec<Row>,
     /// Variables that must be set for the servers that are written.
     pub variables: Vec<Variable>,
-    /// Servers that are written with secrets in them as they are.
+    /// Servers that are written with literal secrets.
     pub secrets: Vec<String>,
     new: Vec<(String, Carried)>,
 }
 
-/// What becomes of one server.
+/// The outcome for one server.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// Whose file it is in.
+    /// The client that the file belongs to.
     pub client: Client,
     /// The file.
     pub file: String,
-    /// The project that the file keeps it for.
+    /// The project that the file defines it for, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// Its name there.
     pub server: String,
-    /// How it is reached, as it may be shown.
+    /// Its command line or address, with secrets masked.
     pub target: String,
-    /// What becomes of it.
+    /// Its outcome.
     #[serde(flatten)]
     pub state: State,
-    /// What was left out.
+    /// Notes about parts that were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// What becomes of a server.
+/// The outcome for a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum State {
-    /// It is written.
+    /// The server is written.
     New {
-        /// Under this name.
+        /// The name in the native file.
         name: String,
     },
-    /// It is there already, or found in another file.
+    /// The server already exists, or was found in another file.
     Same {
-        /// Under this name.
+        /// The name in the native file.
         name: String,
-        /// Keys in which the two differ nevertheless.
+        /// Restricting keys in which the two differ nevertheless.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         apart_from: Vec<String>,
     },
-    /// Another server has its name, so it is written under a new one.
+    /// Another server has its name, so the server is written under a new one.
     Differs {
-        /// The other.
+        /// The other server.
         from: String,
         /// The new name.
         name: String,
     },
-    /// It starts Capstan, and is left out.
+    /// The entry starts Capstan, and is left out.
     Itself,
-    /// It is in a file that counts here as it is, and is not copied.
+    /// The server is in a file that Capstan reads directly, and is not copied.
     ReadDirectly,
-    /// It is part of the other program, and is left out.
+    /// The server is part of the other program, and is left out.
     Inside {
-        /// What it is there.
+        /// Its role there.
         reason: String,
     },
-    /// It cannot be used here.
+    /// The server cannot be used here.
     Unusable {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
@@ -96,29 +96,29 @@ pub struct Variable {
     pub name: String,
     /// The server that needs it.
     pub server: String,
-    /// The file that has the value now; `None` where the client asks for it.
+    /// The file that has the value now; `None` if the client asks its user for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub value_in: Option<String>,
 }
 
-/// Keys that say which server it is, and with which rights it is used there.
+/// Keys that identify a server and the rights with which it is used.
 const IDENTITY: [&str; 7] = ["command", "args", "env", "cwd", "url", "headers", "env_passthrough"];
 
-/// A plan being made.
+/// The state of the planning.
 struct Planning {
-    /// What is there, and what will be.
+    /// The existing servers and the new ones.
     known: Vec<(String, Carried)>,
-    /// Names that are taken, also by entries that cannot be read.
+    /// Names that are taken, including those of entries that cannot be read.
     taken: Vec<(ServerName, String)>,
     vault: Vault,
     choice: Secrets,
     plan: Plan,
 }
 
-/// Decides what becomes of the servers that were found, beside what is in the native file.
+/// Plans the import of the found servers, given the native file.
 ///
 /// # Errors
-/// What keeps the native file from being read.
+/// The problem that makes the native file unreadable.
 pub fn plan(found: Vec<Found>, file: &SourceFile, choice: Secrets) -> Result<Plan, Box<Problem>> {
     let plan =
         Plan { rows: Vec::new(), variables: Vec::new(), secrets: Vec::new(), new: Vec::new() };
@@ -146,15 +146,15 @@ pub fn plan(found: Vec<Found>, file: &SourceFile, choice: Secrets) -> Result<Pla
 // === impl Plan ===
 
 impl Plan {
-    /// The names of the servers that are written.
+    /// Returns the names of the servers that are written.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.new.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Writes the new servers after those that are there.
+    /// Writes the new servers after the existing ones.
     ///
     /// # Errors
-    /// When the file cannot be read, or has got a server of one of the names meanwhile.
+    /// If the file cannot be read, or meanwhile has a server of one of the names.
     pub fn apply(&self, text: &str) -> Result<String, EditError> {
         let add = |text: String, (name, carried): &(String, Carried)| {
             add_table(&text, name, carried.toml())
@@ -180,7 +180,7 @@ impl Planning {
     }
 
     fn place(&mut self, client: Client, file: &str, display: &str, carried: Carried) -> State {
-        // A secret that became a variable can no longer be compared, but its place can.
+        // A secret that became a variable can no longer be compared, but its variable can.
         let (bare, _) = carried.referenced(display, &mut Vault::default());
         let same =
             |known: &&(String, Carried)| is_same(&known.1, &carried) || is_same(&known.1, &bare);
@@ -220,7 +220,7 @@ impl Planning {
             self.plan.secrets.push(name.clone());
         }
         self.taken.extend(slug(&name).map(|slug| (slug, name.clone())));
-        // What the next file is compared with is what this one says.
+        // Later files are compared with the original entry, not with the written one.
         self.known.push((name.clone(), carried));
         self.plan.new.push((name.clone(), written));
         match other {
@@ -229,7 +229,7 @@ impl Planning {
         }
     }
 
-    /// The server that has this name, or one that is the same to us.
+    /// The server that has this name, or a name with the same slug.
     fn holder(&self, name: &str) -> Option<&str> {
         let slug = slug(name)?;
         self.taken.iter().find(|(taken, _)| *taken == slug).map(|(_, display)| display.as_str())
@@ -243,14 +243,13 @@ impl Planning {
     }
 }
 
-/// Whether two entries reach the same server with the same rights.
+/// True if two entries reach the same server with the same rights.
 fn is_same(one: &Carried, other: &Carried) -> bool {
     let get = |carried: &Carried, key: &str| carried.keys.get(key).and_then(gist);
     IDENTITY.iter().all(|key| get(one, key) == get(other, key))
 }
 
-/// What a value says: nothing when it is empty, and the same whether or not a variable that is
-/// not set counts as empty.
+/// Normalizes a value for comparison: empty counts as absent, `${NAME:-}` equals `${NAME}`.
 fn gist(value: &Json) -> Option<Json> {
     match value {
         Json::Null => None,

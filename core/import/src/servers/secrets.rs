@@ -1,4 +1,4 @@
-//! Secrets that stand in an entry as they are, and variables in their place.
+//! Replaces literal secrets in an entry with variables.
 
 use std::collections::BTreeMap;
 
@@ -9,28 +9,28 @@ use serde_json::{Map, Value as Json};
 use super::Carried;
 use super::variables::variable_name;
 
-/// What becomes of secrets that stand in a file as they are.
+/// The handling of literal secrets in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrets {
-    /// They are copied.
+    /// Secrets are copied.
     Keep,
-    /// Variables take their place.
+    /// Secrets are replaced with variables.
     Reference,
 }
 
-/// The variables that take the place of secrets, each with what it must hold.
+/// The variables that replace secrets, each with the value that it must have.
 #[derive(Default)]
 pub(super) struct Vault {
     held: BTreeMap<String, String>,
 }
 
-/// Schemes that stand before a credential.
+/// Authentication schemes before a credential.
 const SCHEMES: [&str; 3] = ["Bearer ", "Basic ", "token "];
 
 // === impl Carried ===
 
 impl Carried {
-    /// The same with variables in the place of secrets, and their names.
+    /// Returns the entry with its secrets replaced by variables, and the names of these variables.
     pub(super) fn referenced(&self, server: &str, vault: &mut Vault) -> (Self, Vec<String>) {
         let mut new = self.clone();
         let mut names = Vec::new();
@@ -99,19 +99,18 @@ impl Carried {
     }
 }
 
-/// A word for a server's secret; one that names the server already is enough.
+/// The name for a server's secret: the word, prefixed with the server unless it begins with it.
 fn of(server: &str, word: &str) -> String {
     let (server, word) = (variable_name(server), variable_name(word));
     if word.starts_with(&server) { word } else { format!("{server}_{word}") }
 }
 
-/// Whether a text says something by itself, and is not a variable or nothing.
+/// True if a text is neither empty nor contains a variable.
 fn is_literal(text: &str) -> bool {
     !text.is_empty() && !text.contains("${")
 }
 
-/// The text with a variable in the place of what is not shown of it; the whole text where that
-/// is in several pieces.
+/// Replaces the masked part of a text with a variable; the whole text if there are several parts.
 fn replaced(text: &str, shown: &str, name: &str, vault: &mut Vault) -> Option<(String, String)> {
     if text == shown {
         return None;
@@ -132,7 +131,7 @@ fn replaced(text: &str, shown: &str, name: &str, vault: &mut Vault) -> Option<(S
 // === impl Vault ===
 
 impl Vault {
-    /// A variable for a value: the first of its names that is free or holds the same.
+    /// Returns a variable for a value: the first candidate name that is free or has the same value.
     fn name_for(&mut self, word: &str, value: &str) -> String {
         let first = variable_name(word);
         let mut name = first.clone();

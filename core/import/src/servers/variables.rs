@@ -1,17 +1,17 @@
-//! A text of another program with its variables written as a native file has them.
+//! Rewrites the variables in a text of another program in native notation.
 
 use capstan_config::source::expand::forms::{Form, Forms};
 use capstan_config::source::expand::{Answer, Inputs, MissingEnv};
 
-/// A text as a native file has it.
+/// A text in native notation.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Native {
     pub(crate) text: String,
-    /// Variables that stand for what the other program asks its user.
+    /// Variables for the values that the other program requests from its user.
     pub(crate) asked: Vec<String>,
 }
 
-/// How the other program writes and reads variables.
+/// The other program's conventions for variables.
 #[derive(Clone, Copy)]
 pub(crate) struct Habits<'a> {
     pub(crate) forms: Forms,
@@ -19,14 +19,14 @@ pub(crate) struct Habits<'a> {
     pub(crate) inputs: &'a Inputs,
 }
 
-/// What cannot be said in a native file, and why.
+/// The reason why a text cannot be expressed in a native file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct NoWords(pub(crate) String);
 
 // === impl Habits ===
 
 impl Habits<'_> {
-    /// Writes a text anew, so that a native file means the same by it.
+    /// Rewrites a text so that it has the same meaning in a native file.
     pub(crate) fn rewrite(&self, text: &str) -> Result<Native, NoWords> {
         let mut out = Native::default();
         let mut rest = text;
@@ -88,15 +88,16 @@ impl Habits<'_> {
 // === impl Native ===
 
 impl Native {
-    /// Takes the first sign as it is, unless it would begin a variable in a native file; gives
-    /// what follows it.
+    /// Copies the first character literally, and returns the rest.
+    ///
+    /// Fails if that character would begin a variable in a native file.
     fn literally<'t>(&mut self, form: &'t str) -> Result<&'t str, NoWords> {
         if form.starts_with('$')
             && let Some((Form::Variable(_) | Form::Default(..) | Form::Unclosed, behind)) =
                 Forms::Braces.take(form)
         {
             let written = form.strip_suffix(behind).unwrap_or(form);
-            // What follows the name may be worth hiding.
+            // The default after the name may be a secret.
             let written = written.split_once(":-").map_or(written, |(name, _)| name);
             let why = format!("`{written}` is plain text there, and would be a variable here");
             return Err(NoWords(why));
@@ -107,7 +108,7 @@ impl Native {
     }
 }
 
-/// A word as the name of a variable.
+/// Converts a word to the name of a variable.
 pub(crate) fn variable_name(word: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let name: String = word.chars().map(upper).collect();

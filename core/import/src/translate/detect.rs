@@ -1,14 +1,14 @@
-//! Whose words a file is written in.
+//! Detects the dialect of a file.
 //!
-//! Content decides first: a word that only one program has. Where there is none, or several
-//! contradict each other, the place where the file lies decides among those that fit.
+//! The content decides first: a key that only one program has. If there is none, or several
+//! contradict each other, the path of the file decides among the dialects that fit.
 
 use capstan_config::source::syntax::Syntax;
 use capstan_config::source::tree::{Table, Value};
 
 use capstan_config::source::Dialect;
 
-/// Words of a server's entry, or of a file with `mcpServers`, that only one program has.
+/// Keys of a file or of a server's entry that only one program has.
 struct Marks {
     dialect: Dialect,
     file: &'static [&'static str],
@@ -111,7 +111,7 @@ const TOML_MARKS: &[Marks] = &[
     },
 ];
 
-/// Where the files of programs lie: the end of the path, by whole names.
+/// The usual places of programs' files: the end of the path, in whole components.
 const PLACES: &[(&str, Dialect)] = &[
     (".capstan/config.toml", Dialect::Native),
     ("capstan/config.toml", Dialect::Native),
@@ -146,7 +146,7 @@ const PLACES: &[(&str, Dialect)] = &[
     ("opencode.jsonc", Dialect::OpenCode),
 ];
 
-/// The dialect of a file that could be read.
+/// Returns the dialect of a parsed file.
 pub(crate) fn of(path: &str, syntax: Syntax, table: &Table) -> Dialect {
     let fits = match syntax {
         Syntax::Toml => in_toml(table),
@@ -180,7 +180,7 @@ fn in_toml(table: &Table) -> Vec<Dialect> {
         (false, Some(servers)) => by_marks(TOML_MARKS, table, servers),
         (true, Some(_)) => vec![Dialect::Native],
         (false, None) if holds_tables(table, "server") => vec![Dialect::Caliban],
-        // Nothing about servers at all: anybody's, or one of ours that has none yet.
+        // Nothing about servers: a file of any program, or a native one that has no servers yet.
         (false, None) => vec![Dialect::Native, Dialect::Caliban, Dialect::Codex, Dialect::Zeph],
     }
 }
@@ -217,8 +217,10 @@ fn in_json(table: &Table) -> Vec<Dialect> {
     ]
 }
 
-/// Three programs have an object `mcp`: opencode its servers, VS Code a list of servers and
-/// inputs, LLxprt the settings beside its servers.
+/// Distinguishes the three programs that have an object `mcp`.
+///
+/// It contains opencode's servers, VS Code's `servers` and `inputs`, or LLxprt's settings about its
+/// servers.
 fn in_mcp(mcp: &Table) -> Vec<Dialect> {
     let servers = mcp.table("servers").unwrap_or(mcp);
     let opencode = |entry: &capstan_config::source::tree::Entry| {
@@ -236,7 +238,7 @@ fn in_mcp(mcp: &Table) -> Vec<Dialect> {
     }
 }
 
-/// The dialects whose own words occur; all of them when none do or they contradict each other.
+/// The dialect whose own keys occur; all dialects if none or several match.
 fn by_marks(marks: &[Marks], file: &Table, servers: &Table) -> Vec<Dialect> {
     let entries: Vec<&Table> =
         servers.entries.values().filter_map(|entry| entry.node.as_table()).collect();

@@ -1,4 +1,4 @@
-//! A file being translated, table by table and server by server.
+//! Translates a file, table by table and server by server.
 
 use std::ops::Range;
 
@@ -18,13 +18,13 @@ use capstan_config::source::reader::Conventions;
 pub(crate) struct Work<'a> {
     pub(crate) file: &'a SourceFile,
     pub(crate) around: Surroundings<'a>,
-    /// What the file says, in its own words.
+    /// The file with its own keys.
     pub(crate) raw: &'a Table,
-    /// What it says in ours, as far as it goes there as it is.
+    /// The tree with native keys, without the tables that are collected separately.
     pub(crate) tree: Table,
     tables: IndexMap<String, Table>,
     servers: Table,
-    /// What is wrong with the file as a whole.
+    /// Problems of the file as a whole.
     pub(crate) report: Report<'a>,
     problems: Vec<Problem>,
     pub(crate) conventions: Conventions,
@@ -59,7 +59,7 @@ impl<'a> Work<'a> {
         (self.tree, self.problems, self.conventions)
     }
 
-    /// The table under `key`; another value there is an error.
+    /// Returns the table under `key`, and reports any other value as an error.
     pub(crate) fn table(&mut self, key: &str) -> Option<&'a Table> {
         let entry = self.raw.get(key)?;
         let table = entry.node.as_table();
@@ -89,7 +89,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Begins with a server; one that is no table is left for the reader to report.
+    /// Begins the translation of a server. `capstan-config` reports one that is not a table.
     pub(crate) fn one(&mut self, name: &str, path: String, entry: &'a Entry) -> Option<One<'a>> {
         if let Some(raw) = entry.node.as_table() {
             return Some(self.begin(name, path, &entry.key, raw));
@@ -98,7 +98,7 @@ impl<'a> Work<'a> {
         None
     }
 
-    /// Begins with a server.
+    /// Begins the translation of a server.
     pub(crate) fn begin(
         &self,
         name: &str,
@@ -110,7 +110,7 @@ impl<'a> Work<'a> {
             Some((PluginPart::Manifest | PluginPart::Servers, plugin)) => {
                 format!("{}:{name}", plugin.name)
             }
-            // A bundle is one server, which has no other name.
+            // A bundle is one server and has the name of the bundle.
             Some((PluginPart::Bundle, _)) | None => name.to_owned(),
         };
         let slug = slug(&display);
@@ -121,7 +121,7 @@ impl<'a> Work<'a> {
         One { display, slug, path, at: at.clone(), raw, out: Table::default(), report }
     }
 
-    /// Adds a translated server. Of two with one name the later is an error.
+    /// Adds a translated server. A second one of the same name is an error.
     pub(crate) fn add(&mut self, mut one: One<'a>) {
         if self.servers.get(&one.display).is_some() {
             let name = &one.display;
@@ -136,24 +136,25 @@ impl<'a> Work<'a> {
         self.servers.put(one.display, entry);
     }
 
-    /// Whether a server of this name was translated.
+    /// True if a server of this name was translated.
     pub(crate) fn has(&self, display: &str) -> bool {
         self.servers.get(display).is_some()
     }
 
-    /// Puts a value under a key of ours in one of the file's tables.
+    /// Puts a value under a native key in one of the file's tables.
     pub(crate) fn put(&mut self, table: &str, key: &str, path: String, entry: &Entry) {
         let entry = Entry { path: Some(path), ..entry.clone() };
         self.table_mut(table).put(key, entry);
     }
 
-    /// One of the file's tables, in our words.
+    /// One of the file's tables, with native keys.
     pub(crate) fn table_mut(&mut self, name: &str) -> &mut Table {
         self.tables.entry(name.to_owned()).or_default()
     }
 
-    /// Reports keys of the file that look like slips of the known ones. All others belong to the
-    /// rest of the program, which is not ours to judge.
+    /// Warns about keys of the file that look like misspellings of the known ones.
+    ///
+    /// All others belong to the rest of the program and are not checked.
     pub(crate) fn slips(&mut self, known: &[&'static str]) {
         for (key, entry) in &self.raw.entries {
             if known.contains(&key.as_str()) {

@@ -1,4 +1,4 @@
-//! Settings of a login, which every program spells in its own way.
+//! Translates the settings of a login, which every program spells differently.
 
 use capstan_config::nearest;
 use capstan_config::source::expand::join;
@@ -7,12 +7,13 @@ use capstan_config::source::tree::{Entry, Node, Table, Value};
 
 use super::server::One;
 
-/// Keys of a login and what they are called here; those without a name of ours mean nothing.
+/// Keys of a login and their native names; those without a native name are ignored.
 pub(crate) type Words = &'static [(&'static str, Option<&'static str>)];
 
 impl One<'_> {
-    /// Reads a table of login settings. A key that it does not know is an error, as everywhere
-    /// where it is decided who may do what.
+    /// Translates a table of login settings.
+    ///
+    /// An unknown key is an error, as in all settings that decide who may do what.
     pub(crate) fn login(&mut self, key: &str, words: Words) {
         let Some(entry) = self.raw.get(key) else { return };
         match &entry.node.value {
@@ -32,7 +33,7 @@ impl One<'_> {
         }
     }
 
-    /// Reads login settings that stand among the other keys of the server.
+    /// Translates login settings that are among the other keys of the server.
     pub(crate) fn flat_login(&mut self, words: &[(&str, &str)]) {
         for (key, ours) in words {
             if let Some(entry) = self.raw.get(key) {
@@ -67,7 +68,7 @@ impl One<'_> {
             self.put("oauth_config", key, Node { value: Value::Table(Table::default()), span });
         }
         let mut node = entry.node.clone();
-        // Some programs have the scopes as one string, as the protocol does.
+        // Some programs write the scopes as one string, as the protocol does.
         if let ("scopes", Some(text)) = (ours, node.as_text()) {
             let scopes = text.split_whitespace().map(|scope| Node::text(scope, node.span.clone()));
             node = Node::list(scopes.collect(), node.span.clone());

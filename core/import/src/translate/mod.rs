@@ -1,6 +1,6 @@
-//! The translation that dialects share: a file, a server in it, and its keys.
+//! The translation code that dialects share: for a file, a server in it, and its keys.
 //!
-//! A dialect is a table of keys, and code for what a table cannot say.
+//! A dialect is a table of keys, and code for cases that a table cannot express.
 
 pub(crate) mod detect;
 pub(crate) mod file;

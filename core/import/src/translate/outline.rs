@@ -1,36 +1,35 @@
-//! What a table must look like that this version knows, but does not act on yet.
+//! Checks the shape of tables that this version knows but does not support yet.
 //!
-//! Nothing of it is used, so this only finds mistakes, and finds them before somebody relies on
-//! the table.
+//! The tables are not used, so this only reports mistakes before the operator relies on them.
 
 use capstan_config::nearest;
 use capstan_config::source::expand::join;
 use capstan_config::source::problem::{Problem, Report};
 use capstan_config::source::tree::{Node, Table, Value};
 
-/// The outline of a value.
+/// The expected shape of a value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outline {
-    /// Whatever it is.
+    /// Any value.
     Any,
     Text,
     Number,
     Flag,
-    /// One of a few words.
+    /// One of a fixed set of words.
     Word(&'static [&'static str]),
     List(&'static Self),
-    /// A table whose keys are the file's own, and secrets, which no message repeats.
+    /// A table whose keys are chosen by the file and secret, so that messages do not repeat them.
     Secrets(&'static Self),
     /// A table of known keys.
     Table(&'static [(&'static str, Self)]),
-    /// The first of these that fits.
+    /// The first of these shapes that fits.
     OneOf(&'static [Self]),
 }
 
 // === impl Outline ===
 
 impl Outline {
-    /// Reports whatever does not fit.
+    /// Reports everything that does not fit.
     pub(crate) fn check(&self, node: &Node, path: &str, report: &mut Report<'_>) {
         match (self, &node.value) {
             (Self::List(item), Value::List(nodes)) => {
@@ -59,7 +58,7 @@ impl Outline {
         }
     }
 
-    /// Whether the value is of this kind, whatever is in it.
+    /// True if the value is of this type, whatever its content.
     fn fits(&self, node: &Node) -> bool {
         match self {
             Self::Any => true,
@@ -102,7 +101,7 @@ impl Outline {
 fn known(keys: &[(&'static str, Outline)], table: &Table, path: &str, report: &mut Report<'_>) {
     for (key, entry) in &table.entries {
         let path = join(path, key);
-        // The word that was replaced is reported by whoever knows what replaced it.
+        // `avelino_auth` reports this older key, together with its replacement.
         if path == "serverAuth.provider" {
             continue;
         }

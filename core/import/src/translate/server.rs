@@ -1,7 +1,7 @@
-//! A server being translated, key by key.
+//! Translates a server, key by key.
 //!
-//! **Invariant:** a key that restricts is translated or refused; only what restricts nothing is
-//! left out, and said to be.
+//! **Invariant:** a key that restricts is translated or refused; only a key that restricts nothing
+//! is left out, with a warning.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -18,30 +18,31 @@ use capstan_config::source::tree::{Entry, Node, Table, Text, Value};
 use capstan_config::source::Dialect;
 use capstan_config::source::reader::AutoAllow;
 
-/// What becomes of a key of another program.
+/// The translation of a key of another program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum To {
-    /// The same value under a key of ours.
+    /// The unchanged value under a native key.
     Key(&'static str),
-    /// A time in this unit, under these keys of ours.
+    /// A time in this unit, under these native keys.
     Time(Unit, &'static [&'static str]),
-    /// A list of tools by their exact names, under a key of ours.
+    /// A list of tools by their exact names, under a native key.
     Tools(&'static str),
-    /// The dialect reads it by hand.
+    /// Translated by code of the dialect.
     ByHand,
-    /// Nothing here does that: what it asks for, and what to write instead.
+    /// Not supported: what the key asks for, and what to write instead.
     Refuse(&'static str, &'static str),
-    /// It is left out, and why that does no harm.
+    /// Left out with a warning: the reason why that does no harm.
     Note(&'static str),
-    /// It has nothing to do with us.
+    /// Irrelevant here; left out without a warning.
     Nothing,
 }
 
 /// The keys of a server in some dialect.
 pub(crate) type Keys = &'static [(&'static str, To)];
 
-/// Words in a key that make it one which restricts. Such a key is an error where it is not known:
-/// somebody relies on it.
+/// Words that mark a key as one that restricts.
+///
+/// Such a key is an error if it is unknown, because its author relies on it.
 const RESTRICTING: [&str; 14] = [
     "acl",
     "allowlist",
@@ -72,11 +73,11 @@ pub(crate) struct One<'a> {
     pub(crate) slug: Option<ServerName>,
     /// Its dotted path in the file.
     pub(crate) path: String,
-    /// Where its key stands.
+    /// The position of its key.
     pub(crate) at: Range<usize>,
-    /// What the file says of it.
+    /// Its entry in the file.
     pub(crate) raw: &'a Table,
-    /// What it says in our words.
+    /// Its entry with native keys.
     pub(crate) out: Table,
     pub(crate) report: Report<'a>,
 }
@@ -84,7 +85,7 @@ pub(crate) struct One<'a> {
 // === impl One ===
 
 impl<'a> One<'a> {
-    /// Translates every key that the table of keys knows, and reports the others.
+    /// Translates every key in the table of keys, and reports the others.
     pub(crate) fn apply(&mut self, keys: Keys) {
         for (key, entry) in &self.raw.entries {
             let Some((_, to)) = keys.iter().find(|(word, _)| word == key) else {
@@ -102,7 +103,7 @@ impl<'a> One<'a> {
         }
     }
 
-    /// Puts a value under a key of ours.
+    /// Puts a value under a native key.
     pub(crate) fn put(&mut self, ours: &str, key: &str, node: Node) {
         let at = self.raw.get(key).map_or_else(|| self.at.clone(), |entry| entry.key.clone());
         let path = join(&self.path, key);
@@ -122,7 +123,7 @@ impl<'a> One<'a> {
         self.raw.get(key)?.node.as_bool()
     }
 
-    /// Takes back what was put under keys of ours, because another key of the file excludes them.
+    /// Removes values under native keys, because another key of the file excludes them.
     pub(crate) fn drop_keys(&mut self, ours: &[&str], winner: &str) {
         let mut dropped = Vec::new();
         for ours in ours {
@@ -139,8 +140,10 @@ impl<'a> One<'a> {
         self.report.add(problem, join(&path, &first), &at);
     }
 
-    /// Lets its tools of this pattern run without asking, as far as the user has a say in the
-    /// file: what nobody has approved cannot approve of itself.
+    /// Lets tools that match this pattern run without asking.
+    ///
+    /// A project file must be approved for this: an unapproved file cannot grant itself
+    /// permissions.
     pub(crate) fn auto_allow(
         &mut self,
         path: String,
@@ -159,7 +162,7 @@ impl<'a> One<'a> {
         Some(AutoAllow { server, pattern, path, span: span.clone() })
     }
 
-    /// Adds a pattern to one of its own lists of rules.
+    /// Adds a pattern to one of the server's own lists of rules.
     pub(crate) fn rule(&mut self, list: &str, path: String, pattern: Node) {
         let span = pattern.span.clone();
         let known = self.out.table("permissions").and_then(|table| table.get(list));
@@ -169,19 +172,19 @@ impl<'a> One<'a> {
         self.put_in("permissions", list, Entry { path: Some(path), ..Entry::new(span, node) });
     }
 
-    /// Puts an entry into one of its tables, which is there from now on.
+    /// Puts an entry into one of the server's tables, created if missing.
     pub(crate) fn put_in(&mut self, table: &str, key: &str, entry: Entry) {
         let at = entry.key.clone();
         let empty = Node { value: Value::Table(Table::default()), span: at.clone() };
         let outer = Entry::new(at, empty);
         let outer = self.out.entries.entry(table.to_owned()).or_insert(outer);
-        // What the file has there instead of a table is left for the reader to report.
+        // `capstan-config` reports a value that is not a table.
         if let Value::Table(table) = &mut outer.node.value {
             table.put(key, entry);
         }
     }
 
-    /// Switches the server off, because a list elsewhere in the file says so.
+    /// Disables the server, because of a list elsewhere in the file.
     pub(crate) fn switch_off(&mut self, path: &str, span: Range<usize>) {
         self.out.entries.shift_remove("disabled");
         let node = Node::no(span.clone());
@@ -189,7 +192,7 @@ impl<'a> One<'a> {
         self.out.put("enabled", entry);
     }
 
-    /// Reads which transport it is: what the words of the dialect are called here.
+    /// Translates the transport: `words` maps words of the dialect to native ones.
     pub(crate) fn kind(&mut self, key: &str, words: &[(&str, &str)]) {
         let Some(text) = self.text(key).map(str::to_lowercase) else {
             if let Some(entry) = self.raw.get(key) {
@@ -220,7 +223,7 @@ impl<'a> One<'a> {
         self.report.add(problem, path, &span);
     }
 
-    /// Where the value of a key stands, or the server when there is no such key.
+    /// The position of the value of a key, or of the server if there is no such key.
     pub(crate) fn span(&self, key: &str) -> Range<usize> {
         self.raw.get(key).map_or_else(|| self.at.clone(), |entry| entry.node.span.clone())
     }
@@ -242,7 +245,7 @@ impl<'a> One<'a> {
         self.report.add(problem.help(help), path, &at);
     }
 
-    /// A list of tools, in which a star stands for all.
+    /// Translates a list of tools, in which a star means all.
     pub(crate) fn tools_or_all(&mut self, key: &str) {
         let all = |node: &Node| node.as_text() == Some("*");
         if let Some(entry) = self.raw.get(key)
@@ -267,7 +270,7 @@ impl<'a> One<'a> {
         }
     }
 
-    /// A round number of thousands of seconds is more likely one of milliseconds.
+    /// Warns about whole thousands of seconds, which are more likely meant as milliseconds.
     fn check_seconds(&mut self, key: &str, entry: &Entry) {
         let number: Option<u32> = entry.node.as_number().and_then(|number| number.parse().ok());
         if let Some(seconds @ 1000..=21_600) = number
@@ -295,13 +298,13 @@ impl<'a> One<'a> {
 // === impl Unit ===
 
 impl Unit {
-    /// The number as a duration with its unit.
+    /// Formats the number as a duration with a unit.
     pub(crate) fn duration(self, number: f64) -> String {
         let seconds = match self {
             Self::Seconds => number,
             Self::Milliseconds => number / 1000.0,
         };
-        // What is no time at all is left for the reader to refuse.
+        // An invalid time becomes zero, which `capstan-config` refuses.
         let duration = Duration::try_from_secs_f64(seconds).unwrap_or_default();
         show_duration(Duration::from_millis(
             u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
@@ -309,7 +312,7 @@ impl Unit {
     }
 }
 
-/// A number, also one in quotes.
+/// Returns a number, also one in quotes.
 pub(crate) fn number(node: &Node) -> Option<f64> {
     let text = match &node.value {
         Value::Number(text) => text.as_str(),
@@ -321,7 +324,7 @@ pub(crate) fn number(node: &Node) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A pattern that matches this name and no other.
+/// Returns a pattern that matches only this name.
 pub(crate) fn exactly(name: &str) -> String {
     let mut pattern = String::new();
     for c in name.chars() {

@@ -1,9 +1,9 @@
-//! What a tool says of itself: MCP's `annotations`.
+//! MCP's `annotations`: a tool's own claims about its effect.
 
 use capstan_model::Effect;
 use capstan_wire::{Json, object};
 
-/// The hints that speak of the effect.
+/// The hints about the effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hints {
     read_only: Option<bool>,
@@ -13,7 +13,7 @@ pub(super) struct Hints {
 // === impl Hints ===
 
 impl Hints {
-    /// The hints of a definition; those that are no booleans are none.
+    /// Reads the hints of a definition; values that are not booleans are ignored.
     pub(super) fn of(definition: &Json) -> Self {
         let Some(annotations) = object::get(definition, "annotations") else {
             return Self::default();
@@ -24,17 +24,17 @@ impl Hints {
         Self { read_only: flag(read_only), destructive: flag(destructive) }
     }
 
-    /// What they say.
+    /// The effect that the hints claim.
     pub(super) fn effect(self) -> Effect {
         match (self.read_only, self.destructive) {
-            // A tool that claims both is not believed about the harmless half.
+            // If a tool claims both, the harmless claim is ignored.
             (Some(true) | None, Some(true)) | (Some(false), _) => Effect::Write,
             (Some(true), Some(false) | None) => Effect::Read,
             (None, Some(false) | None) => Effect::Unknown,
         }
     }
 
-    /// The hint that decided, as it was written.
+    /// The hint that decided, as written.
     pub(super) fn text(self) -> String {
         match (self.read_only, self.destructive) {
             (_, Some(true)) => "annotation: destructiveHint is true".to_owned(),

@@ -1,7 +1,7 @@
-//! What a tool does, judged by its name, its description and its arguments.
+//! Classifies a tool by its name, its description and its arguments.
 //!
-//! **Safety first:** a tool is taken for a read only where something says so and nothing speaks
-//! against it. What is not clear stays unknown, which counts as a write wherever it matters.
+//! **Safety first:** a tool counts as a read only if there is evidence for it and none against it.
+//! Otherwise the effect stays unknown, which counts as a write wherever it matters.
 
 use capstan_model::Effect;
 use capstan_wire::{Json, object};
@@ -11,28 +11,28 @@ use super::name::{self, Said};
 use super::schema::{self, Choices, Shape};
 use super::words::{self, Sense};
 
-/// What was found out about a tool.
+/// The result for a tool.
 #[derive(Clone, Debug)]
 pub(super) struct Judged {
     pub(super) effect: Effect,
-    /// From 0 to 100; 0 when nothing was found out.
+    /// From 0 to 100; 0 without any evidence.
     pub(super) confidence: u8,
     pub(super) reasons: Vec<String>,
-    /// The verb in the name that takes something away.
+    /// The verb in the name that destroys something.
     pub(super) destroys: Option<String>,
 }
 
-/// All that is looked at.
+/// All evidence about a tool.
 struct Evidence {
     said: Said,
     spoken: Spoken,
     shape: Shape,
 }
 
-/// An effect, how sure it is, and what tipped the scales if not the name or the first verb.
+/// An effect, its confidence, and the deciding reason unless it is the name or the first verb.
 struct Verdict(Effect, u8, Option<String>);
 
-/// Judges a tool by the definition that its server gives.
+/// Classifies a tool by its server's definition.
 pub(super) fn classify(tool: &str, definition: &Json) -> Judged {
     let [description, schema, other] =
         object::peek(definition, ["description", "inputSchema", "input_schema"]);
@@ -105,10 +105,10 @@ impl Evidence {
             (Said::Looks(_), Some(Computes) | None) | (Said::Reads(_), Some(Thing)) => {
                 self.read(65)
             }
-            // What it finds it prints, and on no paper.
+            // `grep` prints its matches, but not on paper.
             (Said::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
             (Said::Reads(_), Some(Acts)) => self.unknown(),
-            // The description says what the word of the name means here: "check a box".
+            // The description disambiguates the verb of the name: "check a box".
             (Said::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),
             (Said::Looks(_), Some(Acts | Thing | Brings | Pictures)) => self.unknown(),
 
@@ -135,7 +135,7 @@ impl Evidence {
         }
     }
 
-    /// The name has no verb, so the description decides.
+    /// Without a verb in the name, the description decides.
     fn weigh_nameless(&self, does: Option<Does>) -> Verdict {
         match does {
             Some(Does::Reads) => self.read(70),
@@ -148,12 +148,12 @@ impl Evidence {
         }
     }
 
-    /// Whether the first verb of the description is this one.
+    /// True if this is the first verb of the description.
     fn begins_with(&self, verb: &str) -> bool {
         self.spoken.head.as_ref().is_some_and(|head| head.word.starts_with(verb))
     }
 
-    /// A reading verb and one of change, which may be a noun: `get_merge_request`.
+    /// A reading verb and a verb of change, which may be a noun: `get_merge_request`.
     fn weigh_torn(&self, change: &str, does: Option<Does>) -> Verdict {
         let is_noun = words::is_noun_too(change) || words::base(change) == Some(Sense::Thing);
         match does {
@@ -171,8 +171,7 @@ impl Evidence {
         }
     }
 
-    /// A tool that works something out, or pictures what is seen, reads, unless it may leave that
-    /// in a file.
+    /// A tool that computes or pictures something reads, unless it may store the result in a file.
     fn computed(&self) -> Verdict {
         if !self.shape.is_known || self.shape.of_code.is_some() {
             return self.unknown();
@@ -183,7 +182,7 @@ impl Evidence {
         }
     }
 
-    /// A read, unless something speaks against it.
+    /// A read, unless there is evidence against it.
     fn read(&self, confidence: u8) -> Verdict {
         if let Some(word) = &self.spoken.joined {
             return Verdict(Effect::Write, 75, Some(format!("description: also `{word}`")));
@@ -192,7 +191,7 @@ impl Evidence {
         let reads_twice =
             matches!((&self.said, does), (Said::Reads(_) | Said::Looks(_), Some(Does::Reads)));
         if let Choices::Write(value) = &self.shape.choices {
-            // What can be listed may be listed by the changes that it went through.
+            // A list may be filtered by kinds of changes.
             let effect = if reads_twice { Effect::Unknown } else { Effect::Write };
             let confidence = if reads_twice { 0 } else { 75 };
             return Verdict(effect, confidence, Some(format!("argument: `{value}` can be chosen")));
@@ -214,7 +213,7 @@ impl Evidence {
         Verdict(Effect::Read, confidence + 3 * bonus, None)
     }
 
-    /// Nothing can be said, unless something else says that it changes things.
+    /// Unknown, unless there is other evidence for a change.
     fn unknown(&self) -> Verdict {
         if let Some(word) = &self.spoken.joined {
             return Verdict(Effect::Write, 70, Some(format!("description: also `{word}`")));
@@ -226,7 +225,7 @@ impl Evidence {
         Verdict(Effect::Unknown, 0, None)
     }
 
-    /// Why a tool that takes a program may do anything.
+    /// The reason why a tool that takes a program may do anything.
     fn program(&self) -> Option<String> {
         let is_data = |argument: &str| {
             matches!(
@@ -248,12 +247,12 @@ impl Evidence {
         is_open.then(|| "description: a query that can say anything".to_owned())
     }
 
-    /// An argument by which a result may be left in a file.
+    /// An argument with which a result may be stored in a file.
     fn file(&self) -> Option<&str> {
         self.shape.of_file.as_deref().or(self.shape.of_change.as_deref())
     }
 
-    /// What the name and the first verb of the description say, in words.
+    /// The reasons from the name and the first verb of the description.
     fn reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         match &self.said {
@@ -302,7 +301,7 @@ impl Verdict {
     }
 }
 
-/// Whether a word of a name goes with pictures.
+/// True if a word of a name goes with pictures.
 fn pictures(word: &str) -> bool {
     matches!(word, "take" | "make" | "grab" | "snapshot")
 }

@@ -1,84 +1,86 @@
-//! What the description of a tool says: the verb that its first sentence begins with, the verbs
-//! joined to that one, and what later sentences tell about the tool.
+//! Reads the effect from a tool's description.
+//!
+//! It uses the first verb of the first sentence, the verbs joined to it, and statements of later
+//! sentences about the tool.
 
 use super::foreign;
 use super::sentence::{lower, sentences, without_label};
 use super::words::{self, Form, Sense};
 
-/// What a description says.
+/// The evidence in a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Spoken {
     /// The verb of the first sentence.
     pub(super) head: Option<Head>,
-    /// A verb of change that goes with that one: "get or *update*".
+    /// A verb of change that is joined to it: "get or *update*".
     pub(super) joined: Option<String>,
-    /// A change that a later sentence tells of.
+    /// A change that a later sentence mentions.
     pub(super) later: Option<String>,
-    /// Whether it says that nothing is changed.
+    /// True if it claims that nothing is changed.
     pub(super) claims_read: bool,
-    /// Whether it speaks of a language in which anything can be said, changes included.
+    /// True if it mentions a query language that can also express changes.
     pub(super) speaks_sql: bool,
 }
 
 /// The verb of the first sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
-    /// How it is to be taken.
+    /// The kind of action.
     pub(super) does: Does,
-    /// The verb as it was written.
+    /// The verb as written.
     pub(super) word: String,
 }
 
-/// What a sentence says is done.
+/// The kind of action in a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
-    /// Something is changed.
+    /// Changes something.
     Writes,
-    /// Something happens.
+    /// Makes something happen.
     Acts,
-    /// Something is changed, if this is a verb and no noun.
+    /// Changes something, if the word is a verb and not a noun.
     Thing,
-    /// Something is brought here.
+    /// Fetches something.
     Brings,
-    /// Something is read.
+    /// Reads something.
     Reads,
-    /// A search or the like is made.
+    /// Searches or the like.
     Looks,
-    /// Something is worked out.
+    /// Computes something.
     Computes,
-    /// A picture is taken of what is on a page or a screen.
+    /// Takes a picture of a page or a screen.
     Pictures,
 }
 
-/// How a verb hangs together with the head.
+/// The connection of a verb to the head.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
-    /// By nothing but verbs and joints: "list, create or close".
+    /// Only verbs and joints in between: "list, create or close".
     Chain,
-    /// There are other words in between.
+    /// Other words in between.
     Apart,
 }
 
-/// How many words the verb of the first sentence may be away.
+/// Maximum distance of the verb from the start of the first sentence, in words.
 const MAX_BEFORE_HEAD: usize = 16;
 
-/// Words before a verb that say nothing: "This tool allows you to …".
+/// Words before a verb that carry no meaning: "This tool allows you to …".
 const LEAD_INS: &str = "this tool tools the a an that which use used using to for you your user users \
     agent agents assistant model llm ai function command api endpoint method utility allows allow \
     lets let helps help can will may it is be simple mcp server also please optionally and or \
     description summary purpose important note step simply only claude able always either both \
     deprecated beta experimental preferred primary main";
 
-/// What a later sentence begins with when it speaks of the tool.
+/// First words of a later sentence that is about the tool.
 const ABOUT_ITSELF: &str = "this tool it also will then automatically optionally the function command \
     operation action call can may be used to if needed and";
 
-/// Verbs that say nothing without their noun, and nouns with which they read.
+/// Verbs whose meaning depends on their noun, and nouns that make them reads.
 const LIGHT: &str = "perform run execute conduct do make initiate carry submit issue";
 const READING_NOUNS: &str = "search searches query queries lookup lookups analysis comparison \
     calculation research";
 
-/// What is checked by clicking at it.
+/// Objects for which "check" means to click.
 const BOXES: &str = "checkbox checkboxes radio box boxes toggle";
 
 const NEGATIONS: &str = "not never without no cannot don't doesn't won't nor neither avoid instead \
@@ -87,11 +89,11 @@ const NEGATIONS: &str = "not never without no cannot don't doesn't won't nor nei
 /// Words that follow a noun.
 const AFTER_NOUNS: &str = "of in for from on with by and or , / that which to as at are is were";
 
-/// Verbs of change that later sentences use of what a tool takes: "Accepts a name".
+/// Verbs of change that later sentences use for a tool's input: "Accepts a name".
 const TAKES: [&str; 8] =
     ["accept", "enable", "handle", "appl", "combine", "follow", "extend", "authenticat"];
 
-/// Texts that say that nothing is changed.
+/// Phrases that claim that nothing is changed.
 const CLAIMS: [&str; 14] = [
     "read-only",
     "read only",
@@ -109,7 +111,7 @@ const CLAIMS: [&str; 14] = [
     "never modifies",
 ];
 
-/// Reads a description.
+/// Parses a description.
 pub(super) fn read(description: &str) -> Spoken {
     let text = lower(description);
     let sentences = sentences(without_label(&text));
@@ -140,7 +142,7 @@ impl Head {
     }
 }
 
-/// The verb of the first sentence, and where it stands.
+/// The verb of the first sentence, and its position.
 fn head(words: &[&str]) -> Option<(usize, Does)> {
     let mut is_inside = false;
     for (at, word) in words.iter().enumerate().take(MAX_BEFORE_HEAD) {
@@ -160,7 +162,7 @@ fn head(words: &[&str]) -> Option<(usize, Does)> {
                     words::leads_to_object(after) || !(is_inside || among(AFTER_NOUNS, after))
                 }
                 Form::Third if sense == Sense::Looks => !is_inside || words::leads_to_object(after),
-                // Inside a sentence a plural is more likely than a verb.
+                // Within a sentence, a plural is more likely than a verb.
                 Form::Third if is_inside => sense == Sense::Reads || words::leads_to_object(after),
                 Form::Third => true,
                 Form::Ing => before == "for",
@@ -175,7 +177,7 @@ fn head(words: &[&str]) -> Option<(usize, Does)> {
     None
 }
 
-/// Whether a word before the verb says nothing.
+/// True if a word before the verb carries no meaning.
 fn is_lead_in(word: &str, rest: &[&str]) -> bool {
     match word {
         "enable" | "enables" => rest.iter().take(4).any(|word| *word == "to"),
@@ -187,13 +189,13 @@ fn is_lead_in(word: &str, rest: &[&str]) -> bool {
     }
 }
 
-/// How a verb at the head is to be taken.
+/// The kind of action of the verb at the head.
 fn taken(word: &str, sense: Sense, rest: &[&str]) -> Does {
     let stem = word.strip_suffix('s').unwrap_or(word);
     if among(LIGHT, stem) && rest.iter().take(6).any(|word| among(READING_NOUNS, word)) {
         return Does::Looks;
     }
-    // Whoever checks a box does not look whether it is checked.
+    // Checking a box changes it.
     if stem == "check" && rest.iter().take(6).any(|word| among(BOXES, word)) {
         return Does::Acts;
     }
@@ -211,7 +213,7 @@ fn taken(word: &str, sense: Sense, rest: &[&str]) -> Does {
     }
 }
 
-/// Whether it is a page or a screen that is pictured, and not a volume or a machine.
+/// True if a page or a screen is pictured, not a volume or a machine.
 fn takes_picture(verb: &str, rest: &[&str]) -> bool {
     const SEEN: &str = "page webpage screen browser window element accessibility dom viewport tab \
         desktop display app";
@@ -222,7 +224,7 @@ fn takes_picture(verb: &str, rest: &[&str]) -> bool {
         && has(&|word| among(SEEN, word))
 }
 
-/// A verb of change that is joined to the head: "get or update", "finds a mail and marks it".
+/// Finds a verb of change that is joined to the head: "get or update", "finds a mail and marks it".
 fn joined(words: &[&str], head: usize) -> Option<String> {
     let mut link = Link::Chain;
     let is_third = words.get(head).is_some_and(|word| word.ends_with('s'));
@@ -233,7 +235,7 @@ fn joined(words: &[&str], head: usize) -> Option<String> {
         if follows_joint && !is_joint(word) && !is_negated(words, at) {
             let next = words.get(at + 1).copied().unwrap_or_default();
             if let Some((sense, form)) = words::verb(word)
-                // Verbs that are joined agree; else it is the plural of a noun.
+                // Joined verbs have the same form; otherwise it is the plural of a noun.
                 && (form != Form::Third || is_third)
                 && is_joined_verb(word, (sense, form), next, link)
             {
@@ -249,7 +251,7 @@ fn joined(words: &[&str], head: usize) -> Option<String> {
     stored(words, head)
 }
 
-/// "Scrapes a page *into* the knowledge base": what is read is kept.
+/// Detects that the result is stored: "Scrapes a page *into* the knowledge base".
 fn stored(words: &[&str], head: usize) -> Option<String> {
     const KEPT: &str = "knowledge database memory index store storage workspace file files folder \
         directory collection table disk clipboard";
@@ -270,20 +272,20 @@ fn is_joined_verb(word: &str, (sense, form): (Sense, Form), next: &str, link: Li
         }
         (Sense::Acts | Sense::Thing, Form::Base) => is_chain || has_object,
         (Sense::Acts | Sense::Thing, Form::Third) => has_object,
-        // Who waits for the end of something has begun it.
+        // A tool that waits for something to end has started it.
         (Sense::Looks, Form::Base | Form::Third) => word.starts_with("wait"),
         (_, Form::Ing) | (Sense::Brings | Sense::Reads | Sense::Computes, _) => false,
     }
 }
 
-/// Whether the words before a place turn its meaning round.
+/// True if the words before this position negate it.
 fn is_negated(words: &[&str], at: usize) -> bool {
     let start = at.saturating_sub(4);
     let near = words.get(start..at).unwrap_or_default();
     near.iter().any(|word| among(NEGATIONS, word))
 }
 
-/// A change that a sentence after the first tells of the tool itself.
+/// A change that a later sentence attributes to the tool itself.
 fn later(first: &[&str], rest: &[Vec<&str>]) -> Option<String> {
     if let Some(word) = passive(first) {
         return Some(word);
@@ -311,7 +313,7 @@ fn about_itself(words: &[&str]) -> Option<String> {
     let names_itself = words.iter().take(at).any(|word| !matches!(*word, "if" | "to" | "and"));
     let next = words.get(at + 1).copied().unwrap_or_default();
     let is_told = match form {
-        // Imperatives of later sentences speak to the reader.
+        // Imperatives in later sentences address the reader.
         Form::Base => names_itself,
         Form::Third => names_itself || words::leads_to_object(next),
         Form::Ing => false,
@@ -331,7 +333,7 @@ fn passive(words: &[&str]) -> Option<String> {
     participle.or_else(destructive).map(|word| (*word).to_owned())
 }
 
-/// Whether a participle is one of change.
+/// True if it is the participle of a verb of change.
 fn is_change(participle: &str) -> bool {
     let stem = match participle {
         "written" | "overwritten" | "sent" | "sold" => return true,
@@ -344,7 +346,7 @@ fn is_change(participle: &str) -> bool {
 fn claims_read(text: &str) -> bool {
     CLAIMS.iter().any(|claim| {
         let Some((before, after)) = text.split_once(claim) else { return false };
-        // A tool that is switched off in a read-only mode is no read.
+        // A tool that is disabled in a read-only mode is not a read.
         let is_mode = after.trim_start().starts_with("mode");
         !is_mode && !before.ends_with("not ") && !before.ends_with("not a ")
     })

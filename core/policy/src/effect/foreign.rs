@@ -1,7 +1,6 @@
-//! The few verbs of other languages that are recognised: Chinese and Japanese, which many servers
-//! describe themselves in.
+//! A few verbs of Chinese and Japanese, the languages of many servers' descriptions.
 
-/// What the beginning of a description says.
+/// The effect at the beginning of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     /// It changes something.
@@ -19,13 +18,13 @@ const READS: [&str; 12] = [
     "获取", "查询", "搜索", "列出", "检索", "查看", "返回", "读取", "查找", "取得", "検索", "表示",
 ];
 
-/// How many characters are looked at.
+/// Number of characters that are examined.
 const BEGINNING: usize = 40;
 
 /// Characters after which a second verb follows.
 const JOINTS: [char; 8] = ['并', '且', '和', '或', '与', '、', '后', '及'];
 
-/// Reads the beginning of a text: the first verb counts, and one of change that is joined to it.
+/// Parses the beginning of a text: the first verb, and a verb of change that is joined to it.
 pub(super) fn read(text: &str) -> Option<Said> {
     let beginning: String = text.chars().take(BEGINNING).collect();
     let places = |words: &'static [&'static str]| {

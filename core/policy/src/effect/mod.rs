@@ -1,5 +1,6 @@
-//! What a tool does: the operator's word, then its annotations, then what its name and its
-//! description give away.
+//! Classifies the effect of tools.
+//!
+//! The operator's configuration counts first, then annotations, then name and description.
 
 mod annotations;
 mod classify;
@@ -19,47 +20,47 @@ use self::annotations::Hints;
 use self::classify::{Judged, classify};
 use crate::pattern::{BadPattern, glob};
 
-/// The operator's word on the tools of one server.
+/// The operator's declarations for the tools of one server.
 #[derive(Clone, Debug, Default)]
 pub struct EffectRules {
     read: Vec<GlobMatcher>,
     write: Vec<GlobMatcher>,
 }
 
-/// What a tool does, and how that was found out.
+/// The effect of a tool, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classified {
-    /// What it does.
+    /// The effect.
     pub effect: Effect,
-    /// How sure that is, from 0 to 100.
+    /// The confidence, from 0 to 100.
     pub confidence: u8,
-    /// Who said so.
+    /// The source of the classification.
     pub source: Source,
-    /// Why, in words.
+    /// The reasons, as text.
     pub reasons: Vec<String>,
 }
 
-/// Who said what a tool does.
+/// The source of a classification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// The operator, in the configuration.
     Override,
-    /// The tool itself.
+    /// The tool's own annotations.
     Annotation,
     /// Its name, its description and its arguments.
     Classifier,
-    /// Nobody; it counts as a write.
+    /// No source; the tool counts as a write.
     Fallback,
 }
 
-/// How sure a verdict must be to give an annotation the lie.
+/// Minimum confidence of the classifier for a report that an annotation is false.
 const SURE: u8 = 70;
 
 // === impl EffectRules ===
 
 impl EffectRules {
-    /// Reads the two lists of a server.
+    /// Parses the two lists of a server.
     pub fn new(read: &[String], write: &[String]) -> Result<Self, BadPattern> {
         if let Some(both) = read.iter().find(|pattern| write.contains(pattern)) {
             return Err(BadPattern::Both(both.clone()));
@@ -70,13 +71,15 @@ impl EffectRules {
         Ok(Self { read: globs(read)?, write: globs(write)? })
     }
 
-    /// What `tool` does; [`EffectRules::classify`] also says why.
+    /// The effect of `tool`; [`EffectRules::classify`] also gives the reasons.
     pub fn of(&self, tool: &str, definition: &Json, trust: Trust) -> Effect {
         self.classify(tool, definition, trust).effect
     }
 
-    /// What `tool` does, and why: the operator's word, then the tool's own if its server is trusted,
-    /// then what can be told from `definition`, the tool as its server describes it.
+    /// The effect of `tool`, with reasons.
+    ///
+    /// The order is: the operator's lists, the tool's annotations if its server is trusted, the
+    /// classifier's result on `definition`, which is the tool as its server describes it.
     ///
     /// A tool in both lists writes.
     pub fn classify(&self, tool: &str, definition: &Json, trust: Trust) -> Classified {
@@ -99,7 +102,7 @@ impl EffectRules {
 // === impl Classified ===
 
 impl Classified {
-    /// A tool of a server that nothing is known of.
+    /// A tool of an unknown server.
     pub(crate) fn unknown() -> Self {
         let reasons = vec!["configuration: no such server".to_owned()];
         Self { effect: Effect::Unknown, confidence: 0, source: Source::Fallback, reasons }
@@ -113,7 +116,7 @@ impl Classified {
         Self { effect, confidence: 100, source: Source::Override, reasons }
     }
 
-    /// What the classifier found out.
+    /// The result of the classifier.
     fn judged(judged: Judged) -> Self {
         let Judged { effect, confidence, reasons, destroys: _ } = judged;
         let source = match effect {
@@ -123,7 +126,7 @@ impl Classified {
         Self { effect, confidence, source, reasons }
     }
 
-    /// What an annotation says, which counts.
+    /// The result of an annotation that counts.
     fn annotated(effect: Effect, hints: Hints) -> Self {
         let reasons = vec![hints.text()];
         Self { effect, confidence: 95, source: Source::Annotation, reasons }
@@ -133,7 +136,7 @@ impl Classified {
 // === impl Source ===
 
 impl Source {
-    /// The word for it, as in JSON.
+    /// The value in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Override => "override",
@@ -144,7 +147,7 @@ impl Source {
     }
 }
 
-/// The annotations of a trusted server count, unless the very name gives them the lie.
+/// The annotations of a trusted server count, unless the tool's name contradicts them.
 fn believing(hints: Hints, judged: Judged) -> Classified {
     match hints.effect() {
         Effect::Unknown => Classified::judged(judged),
@@ -163,12 +166,12 @@ fn believing(hints: Hints, judged: Judged) -> Classified {
     }
 }
 
-/// The annotations of any other server are hints: they can make a tool a write and never a read.
+/// The annotations of other servers are only hints: they can make a tool a write, but never a read.
 fn doubting(hints: Hints, judged: Judged) -> Classified {
     match (hints.effect(), judged.effect) {
         (Effect::Write, Effect::Read | Effect::Unknown) => {
             let mut classified = Classified::annotated(Effect::Write, hints);
-            // Nobody gains by calling a read a write.
+            // A server has no advantage from declaring a read as a write.
             classified.confidence = 90;
             classified.reasons.extend(judged.reasons);
             classified
@@ -186,7 +189,7 @@ fn doubting(hints: Hints, judged: Judged) -> Classified {
     }
 }
 
-/// What is to be told when a tool claims to read and looks like a write.
+/// The finding for a tool that claims to read and looks like a write.
 fn lie(judged: &Judged) -> Option<String> {
     let is_lie = judged.effect == Effect::Write && judged.confidence >= SURE;
     let why = judged.reasons.first().map_or("", String::as_str);

@@ -1,51 +1,51 @@
-//! What the name of a tool says: which verb leads it, and which others are in it.
+//! Reads the effect from a tool's name: its leading verb, and the other verbs in it.
 
 use super::words::{self, Form, Sense};
 
-/// What a name says about the effect, before anything else is looked at.
+/// The evidence in a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Said {
-    /// It has a verb that takes something away.
+    /// Has a verb that destroys.
     Destroys(String),
-    /// It has a verb of change where a verb belongs.
+    /// Has a verb of change in the position of a verb.
     Writes(String),
-    /// It begins with a word that acts, or that has something happen.
+    /// Starts with a verb that acts or makes something happen.
     Acts(String),
-    /// It begins with a verb that is a noun as often, and has no other.
+    /// Starts with a word that is as often a noun as a verb, and has no other verb.
     Thing(String),
-    /// Such a verb is in it, but not where it begins: `secret_key`.
+    /// Contains such a word, but not at the start: `secret_key`.
     Noun(String),
-    /// A thing, or a word that acts, and at the end a verb that reads: `issue_read`.
+    /// A noun or an acting verb, and a reading verb at the end: `issue_read`.
     ThingRead(String),
-    /// It reads, but has a verb of change in it, too.
+    /// Reads, but also contains a verb of change.
     Torn(String, String),
-    /// It brings something here.
+    /// Fetches something.
     Brings(String),
-    /// It begins with a verb that reads and is nothing else.
+    /// Starts with an unambiguous reading verb.
     Reads(String),
-    /// It begins with a word that reads if it is a verb, or ends with it.
+    /// Starts or ends with a word that reads if it is a verb.
     Looks(String),
-    /// It works something out.
+    /// Computes something.
     Computes(String),
     /// It has no verb.
     Nothing,
-    /// It cannot be read for sure.
+    /// Cannot be parsed reliably.
     Odd,
 }
 
-/// Longest name that is looked at; the protocol wants at most 128 characters.
+/// Maximum length of an examined name; the protocol allows 128 characters.
 const MAX_NAME: usize = 160;
 
-/// Words that ask, where a name begins with them: `is_valid`.
+/// Question words at the start of a name: `is_valid`.
 const QUESTIONS: [&str; 7] = ["is", "has", "does", "can", "which", "who", "what"];
 
-/// Last words of names that begin with an object: `run_list`.
+/// Last words of names that start with an object: `run_list`.
 const LAST_READS: [&str; 10] =
     ["get", "list", "describe", "show", "view", "find", "fetch", "count", "info", "status"];
 
-/// Reads a name.
+/// Examines a name.
 pub(super) fn read(name: &str) -> Said {
-    // Letters of other scripts can look like ours and are not.
+    // Letters of other scripts can look like Latin ones.
     if name.chars().any(|c| c.is_alphabetic() && !c.is_ascii()) || name.len() > MAX_NAME {
         let tokens = tokens(name.chars().take(MAX_NAME));
         return change(&tokens).unwrap_or(Said::Odd);
@@ -54,7 +54,7 @@ pub(super) fn read(name: &str) -> Said {
     change(&tokens).unwrap_or_else(|| without_change(&tokens))
 }
 
-/// Splits at everything that is no letter, and where a capital begins a word.
+/// Splits at non-letters, and before a capital that starts a word.
 pub(super) fn tokens(name: impl Iterator<Item = char>) -> Vec<String> {
     let mut tokens: Vec<String> = Vec::new();
     let mut word = String::new();
@@ -79,7 +79,7 @@ pub(super) fn tokens(name: impl Iterator<Item = char>) -> Vec<String> {
     tokens
 }
 
-/// What the verbs of change say, if there are any.
+/// The evidence from verbs of change, if there are any.
 fn change(tokens: &[String]) -> Option<Said> {
     let sense = |token: &String| change_in(token);
     let destroying = tokens.iter().find(|token| sense(token) == Some(Sense::Destroys));
@@ -89,7 +89,7 @@ fn change(tokens: &[String]) -> Option<Said> {
     if let Some(joined) = joined(tokens) {
         return Some(Said::Writes(joined.to_owned()));
     }
-    // The one that speaks loudest: a verb that is no noun, then the last.
+    // Prefers a verb that is not a noun, then the last one.
     let writing = tokens.iter().enumerate().filter(|(_, t)| sense(t) == Some(Sense::Writes));
     let (at, token) = writing.max_by_key(|(at, token)| (!words::is_noun_too(token), *at))?;
     let leading = tokens.iter().take(at).find_map(|token| Some((token, words::base(token)?)));
@@ -104,11 +104,11 @@ fn change(tokens: &[String]) -> Option<Said> {
     }
 }
 
-/// The sense of a word that changes something, with what is glued to it.
+/// The sense of a word that changes something, also if more is glued to it.
 fn change_in(token: &str) -> Option<Sense> {
     match words::verb(token) {
         Some((sense, Form::Base)) => Some(sense),
-        // `deletes_file` is rare, and what else could it be?
+        // `deletes_file` is rare and unambiguous.
         Some((Sense::Destroys, Form::Third)) if token != "drops" && token != "kills" => {
             Some(Sense::Destroys)
         }
@@ -117,7 +117,7 @@ fn change_in(token: &str) -> Option<Sense> {
     }
 }
 
-/// A verb of change after `and` or `or`: `get_or_create`, `read_and_mark`.
+/// Finds a verb of change after `and` or `or`: `get_or_create`, `read_and_mark`.
 fn joined(tokens: &[String]) -> Option<&str> {
     let pairs = tokens.iter().zip(tokens.iter().skip(1));
     pairs.filter(|(joint, _)| words::is_joint(joint)).find_map(|(_, word)| {
@@ -127,13 +127,13 @@ fn joined(tokens: &[String]) -> Option<&str> {
     })
 }
 
-/// `show_message` shows nothing to the caller.
+/// True for `show_message`, which shows nothing to the caller.
 fn shows_to_people(tokens: &[String], verb: &str) -> bool {
     let mut rest = tokens.iter().skip_while(|token| *token != verb);
     matches!(verb, "show" | "display") && rest.nth(1).is_some_and(|w| words::is_shown_to_people(w))
 }
 
-/// What a name without verbs of change says.
+/// The evidence in a name without verbs of change.
 fn without_change(tokens: &[String]) -> Said {
     if let Some(first) = tokens.first().filter(|first| QUESTIONS.contains(&first.as_str())) {
         return Said::Looks(first.clone());

@@ -1,27 +1,27 @@
-//! What the arguments of a tool say about its effect.
+//! Reads the effect from a tool's arguments.
 
 use capstan_wire::{Json, object};
 
 use super::name::{self, Said};
 
-/// What the arguments say.
+/// The evidence in the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shape {
-    /// Whether there is a schema that could be read.
+    /// True if there is a readable schema.
     pub(super) is_known: bool,
-    /// Whether some of it is not looked at; anything may be there.
+    /// True if a part is not examined, so that anything may be there.
     pub(super) is_cut: bool,
-    /// An argument that only a change has: `dry_run`, `overwrite`, `output_path`.
+    /// An argument that only changes have: `dry_run`, `overwrite`, `output_path`.
     pub(super) of_change: Option<String>,
     /// An argument that names a file.
     pub(super) of_file: Option<String>,
-    /// An argument that takes a program.
+    /// An argument that contains a program.
     pub(super) of_code: Option<String>,
-    /// What can be chosen from.
+    /// The values of an enumerated action.
     pub(super) choices: Choices,
 }
 
-/// What the values of `method`, `action` and the like do.
+/// The effect of the values of `method`, `action` and the like.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Choices {
     /// There is no such argument.
@@ -31,11 +31,11 @@ pub(super) enum Choices {
     Read,
     /// One of them changes something.
     Write(String),
-    /// It is not known what they do.
+    /// Their effect is unknown.
     Unclear,
 }
 
-/// Largest schema that is looked at, and most arguments of it.
+/// Limits of the examined schema: bytes, arguments, choices.
 const MAX_BYTES: usize = 256 * 1024;
 const MAX_ARGUMENTS: usize = 200;
 const MAX_CHOICES: usize = 100;
@@ -44,14 +44,14 @@ const OF_CHANGE: &str = "dry_run overwrite upsert if_not_exists if_exists commit
     confirmation confirmed skip_confirmation idempotency_key allow_overwrite create_if_missing \
     new_name new_value new_path new_title new_content new_text new_status mark_as_read mark_read";
 
-/// Words that are in no argument of what only reads: `delete_after`, `removeExisting`.
+/// Words that no argument of a reading tool contains: `delete_after`, `removeExisting`.
 const TAKES_AWAY: &str = "delete remove erase purge wipe destroy";
 
-/// Arguments that say where a result is put: one of these, and then one of those.
+/// First and last words of arguments that name the destination of a result.
 const WHERE_TO: &str = "output out save download destination dest target export write result";
 const PLACES: &str = "path paths file filepath filename dir directory folder to as location";
 
-/// What the description of such an argument says of it.
+/// Words in the description of such an argument.
 const PUTS: [&str; 6] = ["save", "saving", "write", "written", "store", "output"];
 
 const OF_FILE: &str = "filename file_name file_path filepath path file output outfile directory folder \
@@ -62,7 +62,7 @@ const OF_CODE: &str = "sql statement command cmd script shell code javascript js
 
 const OF_CHOICE: &str = "method action operation op command subcommand verb http_method";
 
-/// Reads a schema.
+/// Examines a schema.
 pub(super) fn read(schema: Option<&Json>) -> Shape {
     let mut shape = Shape::default();
     let Some(schema) = schema else { return shape };
@@ -96,7 +96,7 @@ pub(super) fn read(schema: Option<&Json>) -> Shape {
             shape.of_code = shape.of_code.or_else(|| found(OF_CODE));
         }
     }
-    // Who chooses the method of a request can choose one that changes something.
+    // A free choice of the HTTP method includes methods that change something.
     let has = |name: &str| properties.iter().any(|(key, _)| key == name);
     if shape.choices == Choices::None && has("method") && (has("headers") || has("body")) {
         shape.of_change = shape.of_change.or_else(|| Some("method".to_owned()));
@@ -104,7 +104,7 @@ pub(super) fn read(schema: Option<&Json>) -> Shape {
     shape
 }
 
-/// Whether an argument says where a result is put.
+/// True if an argument names the destination of a result.
 fn takes_result(name: &str, argument: &Json) -> bool {
     let mut words = name.split('_');
     let (first, last) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
@@ -120,7 +120,7 @@ fn takes_result(name: &str, argument: &Json) -> bool {
 // === impl Choices ===
 
 impl Choices {
-    /// Both together: a change wins, then doubt.
+    /// Combines two: a write wins, then unclear.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Write(word), _) | (_, Self::Write(word)) => Self::Write(word),
@@ -131,7 +131,7 @@ impl Choices {
     }
 }
 
-/// What the values of one argument do; `None` when they are not listed.
+/// The effect of the values of one argument; `None` if they are not enumerated.
 fn choices(argument: &Json) -> Option<Choices> {
     let values: Vec<serde_json::Value> = object::get(argument, "enum")?.read().ok()?;
     let of_one = |value: &serde_json::Value| {

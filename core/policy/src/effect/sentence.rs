@@ -1,13 +1,13 @@
-//! Takes descriptions apart into sentences and words.
+//! Splits descriptions into sentences and words.
 
-/// Bytes of a description that are looked at, and sentences and words of that.
+/// Limits of the examined part of a description: bytes, sentences, words, label.
 const MAX_BYTES: usize = 4000;
 const MAX_SENTENCES: usize = 60;
 const MAX_WORDS: usize = 120;
 
 const MAX_LABEL: usize = 60;
 
-/// Where the description of the arguments begins.
+/// Words that start the description of the arguments.
 const ARGUMENTS: [&str; 10] = [
     "args",
     "arguments",
@@ -30,7 +30,7 @@ pub(super) fn lower(text: &str) -> String {
     text.get(..end).unwrap_or_default().to_lowercase().replace('\u{2019}', "'")
 }
 
-/// The text without a label before it: "`[Billing]` Get an invoice".
+/// Removes a label at the start: "`[Billing]` Get an invoice".
 pub(super) fn without_label(text: &str) -> &str {
     let label = text.trim_start().strip_prefix('[').and_then(|rest| rest.split_once(']'));
     match label {
@@ -39,10 +39,10 @@ pub(super) fn without_label(text: &str) -> &str {
     }
 }
 
-/// The words of each sentence; commas and slashes are words of their own.
+/// Splits into sentences and words; commas and slashes are separate words.
 pub(super) fn sentences(text: &str) -> Vec<Vec<&str>> {
     let mut sentences = Vec::new();
-    // A dot inside a word, as in `v1.2`, ends nothing.
+    // A dot inside a word, as in `v1.2`, does not end a sentence.
     let ends = |c: char| matches!(c, '\n' | '!' | '?' | ';' | '\u{3002}');
     for line in text.split(ends).flat_map(|line| line.split(". ")) {
         let mut words = Vec::new();

@@ -1,4 +1,4 @@
-//! Tables of tools, none of them of a real server, and laws that hold for all of them.
+//! Tables of invented tools, and properties that hold for all of them.
 
 use proptest::prelude::*;
 
@@ -230,11 +230,11 @@ fn annotations_that_lie_are_reported() {
         assert!(finding(&writes).contains("looks like a write"), "{writes:?}");
         assert_eq!(finding(&annotated("list_mails", reads, trust)), "");
     }
-    // A trusted server may know better, as long as nothing is taken away.
+    // The claim of a trusted server counts, unless the name has a verb that destroys.
     check_hint("send_mail", reads, Trust::Trusted, (Effect::Read, Source::Annotation));
 }
 
-/// Words that names are made of, of every sense.
+/// Words of every sense, for generated names.
 fn parts() -> impl Strategy<Value = String> {
     let pool = "get list read search query show check user message file and or run open star merge \
                 release is take snapshot screenshot download convert of all new reads deleted in";

@@ -1,34 +1,34 @@
-//! What the verbs of names and descriptions say about an effect.
+//! The verbs of names and descriptions, and the effects they imply.
 //!
 //! The tables hold the English of programming interfaces in base forms; [`verb`] finds the other
-//! forms. What is a verb of change in one product and a noun in the next is never listed as a
-//! reading verb.
+//! forms. A verb of change in one product that is a noun in another is never listed as a reading
+//! verb.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What a word does where it is a verb.
+/// The effect of a word if it is a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sense {
-    /// Takes something away for good.
+    /// Removes something permanently.
     Destroys,
-    /// Changes something, and is hardly ever anything but a verb.
+    /// Changes something; almost always a verb.
     Writes,
-    /// Changes something, or has something happen; not always a verb.
+    /// Changes something or makes something happen; not always a verb.
     Acts,
     /// A noun of many interfaces that is also a verb of change: `post`, `label`, `release`.
     Thing,
-    /// Brings something here, and may leave it in a file.
+    /// Fetches something, and may leave it in a file.
     Brings,
-    /// Reads, and is nothing but a verb.
+    /// Reads; always a verb.
     Reads,
-    /// Reads; as a noun it is not rare: `list`, `search`.
+    /// Reads; often a noun: `list`, `search`.
     Looks,
-    /// Works something out of its own arguments.
+    /// Computes something from its own arguments.
     Computes,
 }
 
-/// How a verb is written.
+/// The form of a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// `create`
@@ -106,23 +106,23 @@ const COMPUTES: &str = "calculate compute convert translate encode decode hash p
     disassemble simulate solve score classify estimate predict forecast measure determine echo \
     think";
 
-/// Languages in which anything can be said, and what understands them.
+/// Query languages that can also express changes, and systems that use them.
 const LANGUAGES: &str = "sql cypher graphql mutation sparql gremlin athena clickhouse snowflake bigquery \
     redshift databricks influx postgres mysql mariadb sqlite duckdb mongo oracle neo4j cassandra \
     database";
 
-/// Verbs that only say that something comes back; they open descriptions, not names.
+/// Verbs that only announce a result; they start descriptions, not names.
 const TELLS: &str = "return provide give tell contain";
 
-/// Verbs of change that are also nouns, so that `get_merge_request` is no merge.
+/// Verbs of change that are also nouns: `get_merge_request` does not merge.
 const NOUNS_TOO: &str = "merge apply update import login transfer purchase refund deposit stake \
     lock vote reply invite upgrade swap claim rollout press follow setup clone sync override \
     bookmark favorite favourite tweet mint replay split restore duplicate burn stage close buy sell leave";
 
-/// Words after which a name may go on with a second verb.
+/// Words after which a name may continue with a second verb.
 const JOINTS: &str = "and or then nor plus";
 
-/// Words that come between a verb and what it acts on.
+/// Words between a verb and its object.
 const LEADS: &str = "a an the it its them this that these those all new your my their one each \
     every any his her our into multiple existing";
 
@@ -150,7 +150,7 @@ static SENSES: LazyLock<HashMap<&'static str, Sense>> = LazyLock::new(|| {
 // === impl Sense ===
 
 impl Sense {
-    /// Whether the verb, being one, changes something for sure.
+    /// True if the verb certainly changes something.
     pub(super) fn is_change(self) -> bool {
         matches!(self, Self::Destroys | Self::Writes)
     }
@@ -161,8 +161,8 @@ pub(super) fn base(word: &str) -> Option<Sense> {
     SENSES.get(word).copied()
 }
 
-/// The sense of a verb in any form but the participle of the past, which is an adjective more often
-/// than not: `list_deleted_files` deletes nothing.
+/// The sense of a verb in any form except the past participle, which is usually an adjective:
+/// `list_deleted_files` deletes nothing.
 pub(super) fn verb(word: &str) -> Option<(Sense, Form)> {
     if let Some(sense) = base(word) {
         return Some((sense, Form::Base));
@@ -183,45 +183,45 @@ pub(super) fn verb(word: &str) -> Option<(Sense, Form)> {
     sense.map(|sense| (sense, Form::Ing))
 }
 
-/// Whether a word only says that something comes back.
+/// True if a word only announces a result.
 pub(super) fn tells(word: &str) -> bool {
     let stem = word.strip_suffix('s').unwrap_or(word);
     among(TELLS, stem)
 }
 
-/// Whether a text, in lower case, speaks of a language in which anything can be said.
+/// True if a text in lower case mentions a query language that can also express changes.
 pub(super) fn names_language(text: &str) -> bool {
     LANGUAGES.split_whitespace().any(|language| text.contains(language))
 }
 
-/// Whether a word is the kind of thing that is shown to somebody, and not to the caller.
+/// True if a word names something that is shown to a person, not to the caller.
 pub(super) fn is_shown_to_people(word: &str) -> bool {
     let shown = "message notification alert dialog toast popup window banner overlay panel menu";
     among(shown, word)
 }
 
-/// Whether a verb of change is also a noun.
+/// True if a verb of change is also a noun.
 pub(super) fn is_noun_too(word: &str) -> bool {
     among(NOUNS_TOO, word)
 }
 
-/// Whether a second verb may follow.
+/// True if a second verb may follow.
 pub(super) fn is_joint(word: &str) -> bool {
     among(JOINTS, word)
 }
 
-/// Whether the word before it was a verb, if it could be one.
+/// True if the word introduces an object, so that the word before it is a verb.
 pub(super) fn leads_to_object(word: &str) -> bool {
     among(LEADS, word)
 }
 
-/// A verb of change at the beginning of a word that was written without separators: `deletefile`.
+/// Finds a verb of change at the start of a word without separators: `deletefile`.
 pub(super) fn glued(word: &str) -> Option<(&'static str, Sense)> {
     const DESTROYING: [&str; 7] =
         ["delete", "remove", "destroy", "erase", "purge", "uninstall", "terminate"];
     const WRITING: [&str; 8] =
         ["create", "update", "insert", "write", "upload", "rename", "execute", "modify"];
-    // Participles and the names of doers are no verbs.
+    // Participles and nouns such as `deleter` are not verbs.
     let others = ["", "d", "r", "rs", "ion", "ions", "able", "ing", "s"];
     let is_verb = |verb: &&&str| {
         let rest = word.strip_prefix(**verb).unwrap_or_default();
@@ -234,13 +234,13 @@ pub(super) fn glued(word: &str) -> Option<(&'static str, Sense)> {
         .or_else(|| find(&WRITING).map(|verb| (verb, Sense::Writes)))
 }
 
-/// Every verb that takes something away, for those who test with them.
+/// Every verb that destroys, for tests.
 #[cfg(test)]
 pub(super) fn destroying() -> impl Iterator<Item = &'static str> {
     DESTROYS.split_whitespace()
 }
 
-/// Every verb that changes something for sure, for those who test with them.
+/// Every verb that certainly changes something, for tests.
 #[cfg(test)]
 pub(super) fn writing() -> impl Iterator<Item = &'static str> {
     WRITES.split_whitespace()

@@ -1,4 +1,4 @@
-//! Rules with argument matchers: which of them could still decide about a call.
+//! Finds the rules with argument matchers that could still decide about a call.
 
 use capstan_model::Verdict;
 
@@ -8,17 +8,18 @@ use super::table::Row;
 use crate::decide::{Asked, Policy, Step};
 use crate::pattern::Arguments;
 
-/// Engines that look at no arguments: arguments do not undo their refusal.
+/// Engines that ignore arguments: no arguments can undo their refusal.
 const WITHOUT_ARGUMENTS: [&str; 2] = ["exposure", "access"];
 
 // === impl Policy ===
 
 impl Policy {
-    /// The rules that would match this call if it had the right arguments, in the order in which
-    /// they are consulted, each with its verdict.
+    /// The rules that would match this call with the right arguments, with their verdicts.
     ///
-    /// A rule behind one that matches the call whatever its arguments is never reached, and is not
-    /// among them. So where there is none, arguments change nothing.
+    /// They are in the order in which they are consulted.
+    ///
+    /// A rule after one that matches the call for any arguments is never reached, and is not
+    /// included. So if the list is empty, arguments change nothing.
     pub fn rules_on_arguments(&self, asked: &Asked<'_>) -> Vec<Step> {
         let (_, steps) = self.explain(asked);
         let denies = |step: &Step| {
@@ -28,8 +29,8 @@ impl Policy {
             return Vec::new();
         }
         let names = self.names(asked.id);
-        // Without known arguments, and consulted as rules that ask, rules match by all but their
-        // argument matchers.
+        // With unknown arguments and the verdict `Ask`, rules match regardless of their argument
+        // matchers.
         let question = Question { arguments: Arguments::Unknown, ..asked.question(&names) };
         let (mut found, mut decided) = (Vec::new(), Vec::new());
         let rows = self.rules.numbers_for(question.server);

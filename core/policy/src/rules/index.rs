@@ -1,6 +1,6 @@
-//! Proposes the rules that may match a call, without looking at every one of them.
+//! Proposes the rules that may match a call, without consulting every one of them.
 //!
-//! Every glob contains a text that a matching name contains too. One search finds all these texts
+//! Every glob contains a text that all matching names contain too. One search finds all these texts
 //! at once; the rules whose text is found are then consulted in order.
 
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use capstan_model::ServerName;
 use super::table::Row;
 use crate::pattern::PatternSubject;
 
-/// With fewer rules than this, consulting each is quicker.
+/// With fewer rules than this, consulting each one is faster.
 const MIN_RULES: usize = 24;
 
-/// Total length of the texts, in bytes, up to which the quickest kind of search is built.
+/// Total length of the texts, in bytes, up to which the fastest kind of search is built.
 const MAX_QUICK: usize = 16 * 1024;
 
-/// The rows of a table by the text that they look for.
+/// The rows of a table, by the text that they search for.
 #[derive(Debug)]
 pub(super) struct Index {
     /// Rows that apply to every server.
@@ -29,16 +29,16 @@ pub(super) struct Index {
 #[derive(Debug, Default)]
 struct Needles {
     search: Option<AhoCorasick>,
-    /// The rows that look for each text.
+    /// The rows for each text.
     rows: Vec<Vec<usize>>,
-    /// Rows that look for none.
+    /// Rows without a text.
     others: Vec<usize>,
 }
 
 // === impl Index ===
 
 impl Index {
-    /// The index of a table; `None` where it has too few rules for one.
+    /// Builds the index of a table; `None` if it has too few rules.
     pub(super) fn new(
         rows: &[Row],
         shared: &[usize],
@@ -78,7 +78,7 @@ impl Needles {
                     Some(needle) => texts.entry(needle).or_default().push(*number),
                     None => others.push(*number),
                 },
-                // It never matches a call.
+                // An `Elicit(…)` rule never matches a call.
                 PatternSubject::Elicit(_) => {}
             }
         }
@@ -87,12 +87,12 @@ impl Needles {
             return Self { others, ..Self::default() };
         }
         let bytes: usize = texts.iter().map(|text| text.len()).sum();
-        // The quickest is also the largest: some hundred bytes for each byte of the texts.
+        // The fastest kind is also the largest: some hundred bytes per byte of text.
         let kind = (bytes <= MAX_QUICK).then_some(AhoCorasickKind::DFA);
         if let Ok(search) = AhoCorasick::builder().kind(kind).build(texts) {
             return Self { search: Some(search), rows, others };
         }
-        // Too large for one search: then every rule is a candidate.
+        // Too large for one search: every rule is a candidate.
         others.extend(rows.into_iter().flatten());
         Self { others, ..Self::default() }
     }
@@ -102,7 +102,7 @@ impl Needles {
         found.extend(&self.others);
         let Some(search) = &self.search else { return };
         for (at, name) in names.iter().enumerate() {
-            // A text within the end of another name was found there.
+            // Skip a name that is the end of another: its matches are found there.
             let within =
                 |(other_at, other): (usize, &String)| other_at != at && other.ends_with(name);
             if names.iter().enumerate().any(within) {

@@ -1,4 +1,4 @@
-//! Rules over calls: where they come from, in which order they are consulted, and what they say.
+//! Rules over calls: their sources, their order, and their verdicts.
 //!
 //! [`order`] is the one table of precedence. `source` has the lists as the configuration writes
 //! them, `rule` a single rule, `table` the lists compiled in that order; `index` finds candidates

@@ -28,7 +28,7 @@ pub const ORDER: [RuleGroup; 10] = [
 pub struct RuleGroup {
     /// The part of the configuration that has the list.
     pub engine: Engine,
-    /// Whether the list is global or belongs to a server.
+    /// Global list, or list of a server.
     pub scope: Scope,
     /// The verdict of its rules; `None` where each rule has its own.
     pub verdict: Option<Verdict>,
@@ -39,7 +39,7 @@ pub struct RuleGroup {
 pub enum Engine {
     /// `[tools.policy]`.
     ToolPolicy,
-    /// `[tools.authorization]`; consulted where the tool policy says nothing.
+    /// `[tools.authorization]`; consulted if no rule of the tool policy matches.
     Authorization,
     /// `[permissions]` and `[servers.NAME.permissions]`.
     Permissions,
@@ -54,7 +54,7 @@ pub enum Scope {
     OneServer,
 }
 
-/// Engines that speak with one voice: the first match among their rules decides for all of them.
+/// Engines with one common verdict: the first match among their rules decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vote {
     /// Tool policy, else authorization.
@@ -95,7 +95,7 @@ impl Engine {
 mod tests {
     use super::*;
 
-    /// The guide shows the same table; its lines are compared with this one.
+    /// The table in the guide must equal this one.
     #[test]
     fn the_order_in_the_guide_is_this_order() {
         let guide = include_str!("../../../../docs/guide/permissions.md");

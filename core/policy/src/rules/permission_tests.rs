@@ -1,4 +1,4 @@
-//! Tables of rules and what they say.
+//! Tests of permission rules, as tables.
 
 use capstan_model::ItemId;
 use capstan_wire::Json;
@@ -8,7 +8,7 @@ use super::*;
 use crate::Reach;
 use crate::pattern::{Arguments, Pattern, spellings};
 
-/// Reads rules the way an operator thinks of them: one `scope.list: pattern` a line.
+/// Parses rules in short form: one `scope.list: pattern` per line.
 fn permissions(text: &str) -> Permissions {
     let mut all = Permissions::default();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -181,7 +181,7 @@ fn ask_writes_lets_only_known_reads_pass() {
     }
 }
 
-/// Row C18 of the seed examples, the part of the rules.
+/// Row C18 of the seed examples, the part about rules.
 #[test]
 fn c18_the_questions_of_a_server_are_denied_or_shown() {
     let server: ServerName = "linear".parse().unwrap();

@@ -15,7 +15,7 @@ pub struct Rule {
     pub pattern: Pattern,
     /// The operator's reason, shown to the caller.
     pub reason: Option<String>,
-    /// The time from which on it no longer counts.
+    /// The time when it expires.
     pub expires_at: Option<Timestamp>,
     /// The servers that it can match.
     pub reach: Reach,
@@ -73,7 +73,7 @@ impl Rule {
         self.reach.includes(server) && self.expires_at.is_none_or(|end| now < end)
     }
 
-    /// Whether it depends on nothing but the item.
+    /// True if it depends only on the item.
     pub(crate) fn is_steady(&self) -> bool {
         self.expires_at.is_none() && !self.pattern.has_matchers()
     }
@@ -113,7 +113,7 @@ impl Reach {
 // === impl RuleEffect ===
 
 impl RuleEffect {
-    /// Whether an item with this effect is meant. An unknown effect counts as a write.
+    /// True if an item with this effect matches. An unknown effect counts as a write.
     fn fits(self, effect: Effect) -> bool {
         match (self, effect) {
             (Self::Read, Effect::Read) | (Self::Write, Effect::Write | Effect::Unknown) => true,

@@ -44,7 +44,7 @@ pub struct OrderedRule {
 pub enum DefaultRule {
     /// One verdict for everything.
     Always(Verdict),
-    /// Reads pass, everything else asks.
+    /// Reads are allowed, all other calls ask.
     AskWrites,
 }
 
@@ -64,7 +64,7 @@ impl RuleList {
 // === impl DefaultRule ===
 
 impl DefaultRule {
-    /// The default's word in configuration.
+    /// The value in the configuration.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Always(verdict) => verdict.as_str(),

@@ -1,8 +1,8 @@
 //! All rules in one table, compiled in the order of [`ORDER`].
 //!
-//! A decision looks only at the rows that the index proposes, an explanation at every row. Both go
-//! through `RuleTable::vote`, so they cannot disagree unless the index misses a match; `decide_tests.rs`
-//! tests that it misses none.
+//! A decision consults only the rows that the index proposes, an explanation consults every row.
+//! Both use `RuleTable::vote`, so they cannot disagree unless the index misses a match;
+//! `decide_tests.rs` tests that it misses none.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -26,7 +26,7 @@ pub(crate) struct RuleTable {
     own: HashMap<ServerName, Vec<usize>>,
     default: Option<DefaultRule>,
     server_defaults: HashMap<ServerName, DefaultRule>,
-    /// Proposes rows when there are many; built for the first decision.
+    /// Proposes rows if there are many; built for the first decision.
     index: OnceLock<Option<Index>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Votes {
     pub(crate) by_permissions: Ruling,
 }
 
-/// Receives every rule that is looked at: its engine, the rule, and its verdict where it matched.
+/// Receives every consulted rule: its engine, the rule, and its verdict if it matched.
 pub(crate) type Look<'a> = &'a mut dyn FnMut(&'static str, &dyn fmt::Display, Option<Verdict>);
 
 /// A rule as explanations show it.
@@ -129,7 +129,7 @@ impl RuleTable {
         &self.rows
     }
 
-    /// Whether no rule looks at arguments or at the time.
+    /// True if no rule depends on arguments or on the time.
     pub(crate) fn is_steady(&self) -> bool {
         self.rules().all(Rule::is_steady)
     }
@@ -189,7 +189,7 @@ impl RuleTable {
         Votes { by_tools, by_permissions }
     }
 
-    /// The verdict of the `Elicit(…)` rules on a server's questions; `None` when none matches.
+    /// The ruling of the `Elicit(…)` rules on a server's questions; `None` if none matches.
     ///
     /// The patterns may name the server by its slug or by `display`.
     pub(crate) fn rule_on_elicitation(

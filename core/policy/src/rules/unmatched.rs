@@ -1,4 +1,4 @@
-//! Rules that match nothing of what there is.
+//! Finds rules that match no existing item.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,9 @@ use crate::decide::Policy;
 use crate::pattern::{PatternSubject, spellings};
 
 impl Policy {
-    /// The rules that mean none of these items, whatever the arguments, as the operator wrote them.
-    /// Those that may mean something of a server whose items are `unknown` are left out.
+    /// The rules that match none of these items, for any arguments, as the operator wrote them.
+    ///
+    /// Rules that may match an item of a server in `unknown` are left out.
     pub fn unmatched<'a>(
         &self,
         items: impl IntoIterator<Item = &'a ItemId>,
@@ -36,8 +37,7 @@ impl Policy {
         left.into_iter().map(|(_, rule)| rule.to_string()).collect()
     }
 
-    /// Whether a rule may mean an item of this server, whatever that is called: it names the server,
-    /// or none.
+    /// True if a rule may match some item of this server: it names the server, or none.
     fn may_mean(&self, rule: &Rule, bound: Option<&ServerName>, server: &ServerName) -> bool {
         let PatternSubject::Item(glob) = rule.pattern.subject() else { return false };
         let text = glob.as_str();
@@ -47,7 +47,7 @@ impl Policy {
             rest.is_some_and(|rest| rest.starts_with(SEPARATOR) || rest.starts_with([':', '.']))
         };
         let is_named = |it: &ServerName| names(it.as_str()) || names(self.display(it));
-        // What is no server's name may be one that is misspelt.
+        // A prefix that is not a server's name may be a misspelled one.
         let names_another = || {
             let written = text.split_once(SEPARATOR).map_or("*", |(written, _)| written);
             !written.contains(['*', '?', '[', '{', '\\']) || self.servers.keys().any(is_named)

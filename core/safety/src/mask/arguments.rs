@@ -1,10 +1,10 @@
-//! Hides secrets in command lines.
+//! Masks secrets in command lines.
 
 use capstan_model::secret::{MASK, is_secret_name, looks_like_token};
 
 use crate::mask::text::{mask_argument, mask_url};
 
-/// The words of a command line as they may be shown: the word after `--token` is hidden too.
+/// Masks the words of a command line, including the word after `--token`.
 pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut after_secret_flag = false;
     let mask = |argument: &'a str| {
@@ -16,7 +16,7 @@ pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<S
     arguments.into_iter().map(mask).collect()
 }
 
-/// Any other text as it may be shown: addresses without passwords, and no bare tokens.
+/// Masks other text: passwords in URLs, and bare tokens.
 pub fn mask_text(text: &str) -> String {
     let mask = |word: &str| match word {
         word if word.contains("://") => mask_url(word),

@@ -1,4 +1,4 @@
-//! Takes what looks like a secret out of JSON that is going to be written down or shown.
+//! Masks secrets in JSON before it is stored or shown.
 
 use std::borrow::Cow;
 
@@ -7,10 +7,12 @@ use serde_json::Value;
 
 use crate::mask::text::mask_prose;
 
-/// Replaces whatever stands under a telling name, at any depth, lists and objects whole; and in
-/// every other text what looks like a secret by itself.
+/// Masks the values of members whose names indicate a secret, and strings that look like one.
 ///
-/// What is only true, false or null tells nothing and stays.
+/// Members are masked at any depth, lists and objects as a whole. In all other strings, the parts
+/// that look like a secret are masked.
+///
+/// True, false and null reveal nothing and stay.
 pub fn mask_json(value: &mut Value) {
     match value {
         Value::Object(members) => {

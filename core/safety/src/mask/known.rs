@@ -1,4 +1,4 @@
-//! Hides values that are known to be secret.
+//! Masks known secrets.
 
 use std::collections::BTreeMap;
 
@@ -9,23 +9,23 @@ use serde_json::Value;
 use crate::clean::visible;
 use crate::mask::json::mask_json;
 
-/// Shorter values are not masked: they would turn every second word into stars.
+/// Shorter values are not masked: they would mask parts of ordinary words.
 const MIN_SECRET: usize = 4;
 
-/// Shorter values are masked only if their names tell of a secret.
+/// Shorter values are masked only if their names indicate a secret.
 const MIN_UNNAMED: usize = 8;
 
 /// Values that are never secrets.
 const WORDS: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "null", "none"];
 
-/// Knows the secrets of one server.
+/// Masks the secrets of one server.
 #[derive(Debug, Default)]
 pub struct Masker(Vec<String>);
 
 // === impl Masker ===
 
 impl Masker {
-    /// Masks what is secret of a program with this environment.
+    /// Creates a masker for the secrets of a program with this environment.
     pub fn beside(
         secrets: impl IntoIterator<Item = String>,
         environment: &BTreeMap<String, Secret<String>>,
@@ -33,16 +33,16 @@ impl Masker {
         Self::new(secrets.into_iter().filter(|value| !is_harmless(value, environment)))
     }
 
-    /// Masks these values, but for those that are too short to be told from words.
+    /// Creates a masker for these values, except those that are too short to be told from words.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
         let mut secrets: Vec<String> =
             secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET).collect();
-        // Longest first, so that a secret which contains another is masked whole.
+        // Longest first, so that a secret that contains another is masked completely.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self(secrets)
     }
 
-    /// `text` without the secrets.
+    /// Masks the secrets in `text`.
     pub fn mask(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for secret in &self.0 {
@@ -53,21 +53,22 @@ impl Masker {
         text
     }
 
-    /// A protocol message without the secrets, for the debug log: known values, and whatever
-    /// stands under a name such as `password`.
+    /// Masks a protocol message for the debug log.
+    ///
+    /// It masks known values, and the values of names such as `password`.
     pub fn mask_message(&self, line: &[u8]) -> String {
         match serde_json::from_slice::<Value>(line) {
             Ok(mut message) => {
                 mask_json(&mut message);
                 self.mask_strings(&mut message);
-                // Names of members may hold secrets too.
+                // Names of members may contain secrets too.
                 visible(&self.mask(&message.to_string()))
             }
             Err(_) => visible(&self.mask(&String::from_utf8_lossy(line))),
         }
     }
 
-    /// Masks the strings themselves: in the written text quotes and backslashes are escaped.
+    /// Masks the strings themselves: in serialized text, quotes and backslashes are escaped.
     fn mask_strings(&self, value: &mut Value) {
         match value {
             Value::Object(members) => members.values_mut().for_each(|v| self.mask_strings(v)),
@@ -78,14 +79,15 @@ impl Masker {
     }
 }
 
-/// Whether a value is no secret although the server was given it: `DEBUG=true` must not turn
-/// every `true` into stars.
+/// True if a value of the server's environment is not a secret.
+///
+/// For example, `DEBUG=true` must not mask every `true`.
 fn is_harmless(value: &str, environment: &BTreeMap<String, Secret<String>>) -> bool {
     if WORDS.iter().any(|word| word.eq_ignore_ascii_case(value)) {
         return true;
     }
     let names = || environment.iter().filter(|(_, of)| of.reveal() == value).map(|(name, _)| name);
-    // What stands under no name came from elsewhere, and nothing speaks for it.
+    // A value without a name came from elsewhere and counts as a secret.
     let named_harmless = names().next().is_some() && !names().any(|name| is_secret_name(name));
     named_harmless && (value.len() < MIN_UNNAMED || value.parse::<f64>().is_ok())
 }

@@ -1,7 +1,8 @@
-//! Hides secrets in what is shown, logged or stored.
+//! Masks secrets in shown, logged or stored data.
 //!
-//! `known` hides values that are known to be secret. `text` hides what looks like a secret, `arguments`
-//! does so in command lines, and `json` hides the values of members with names such as `password`.
+//! `known` masks values that are known to be secret. `text` masks what looks like a secret,
+//! `arguments` does so in command lines, and `json` masks the values of members with names such as
+//! `password`.
 
 mod arguments;
 mod json;

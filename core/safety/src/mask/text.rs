@@ -1,40 +1,42 @@
-//! What of a text may be shown.
+//! Masks secrets in text.
 //!
-//! Better one harmless value hidden than one secret shown: whatever looks like a secret is one.
+//! Whatever looks like a secret is masked: hiding a harmless value is better than showing a secret.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use capstan_model::secret::{MASK, is_secret_name, is_token_of_a_service, looks_like_token};
 
-/// How a private key in text begins and ends, without the kind of key between the words.
+/// The first and the last line of a private key, without the kind of key.
 const KEY_BEGINS: &str = "-----BEGIN ";
 const KEY_ENDS: &str = "-----END ";
 const KEY_MARK: &str = "PRIVATE KEY-----";
 
-/// The shortest line of a private key, but for the last: shorter ones could be words.
+/// Minimum length of a line of a private key, except the last: shorter lines could be words.
 const MIN_KEY_LINE: usize = 48;
 
-/// Words that stand before what is to be hidden, where a header is quoted.
+/// Authentication schemes that precede a secret in a quoted header.
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
 
-/// What a word is hidden by.
+/// The test for tokens.
 type IsToken = fn(&str) -> bool;
 
-/// A word of a command line as it may be shown.
+/// Masks a word of a command line.
 pub fn mask_argument(argument: &str) -> String {
     argument_by(argument, looks_like_token)
 }
 
-/// A URL as it may be shown: without password, and without secrets in its path and query.
+/// Masks a URL: the password, and secrets in its path and query.
 pub fn mask_url(url: &str) -> String {
     url_by(url, looks_like_token)
 }
 
-/// What somebody wrote, as it may be kept and shown: without the tokens of well-known services,
-/// private keys, passwords in addresses, and what is given to a name that tells of a secret.
+/// Masks secrets in prose.
 ///
-/// Long numbers and names stay: who decides on a call must see which commit it is about.
+/// These are tokens of well-known services, private keys, passwords in URLs, and values of names
+/// that indicate a secret.
+///
+/// Long numbers and names stay: the person who decides on a call must see which commit it is about.
 pub fn mask_prose(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -47,7 +49,7 @@ pub fn mask_prose(text: &str) -> Cow<'_, str> {
             continue;
         }
         shown.push_str(MASK);
-        // One that does not end is hidden to the end.
+        // An incomplete key is masked to the end of the text.
         let end = inside.split_once(KEY_ENDS).and_then(|(_, end)| end.split_once(KEY_MARK));
         rest = end.map_or("", |(_, rest)| rest);
     }
@@ -55,10 +57,11 @@ pub fn mask_prose(text: &str) -> Cow<'_, str> {
     if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
 }
 
-/// A text for the person who decides what becomes of it: without complete tokens of well-known
-/// services, complete private keys, and secrets in addresses.
+/// Masks text for the person who decides about it.
 ///
-/// Its writer cannot hide anything else: no word tells here that the next one is a secret.
+/// It masks complete tokens of well-known services, complete private keys, and secrets in URLs.
+///
+/// The author of the text cannot hide anything else: no word marks the next one as a secret.
 pub fn mask_tokens(text: &str) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -73,8 +76,9 @@ pub fn mask_tokens(text: &str) -> Cow<'_, str> {
     if shown == text { Cow::Borrowed(text) } else { Cow::Owned(shown) }
 }
 
-/// The length of the private key that a text begins with; `None` when there is anything but a key
-/// between its first and its last line.
+/// The length of the private key at the start of a text.
+///
+/// `None` if there is anything but a key between its first and its last line.
 fn private_key(text: &str) -> Option<usize> {
     let (kind, rest) = text.strip_prefix(KEY_BEGINS)?.split_once(KEY_MARK)?;
     let (body, end) = rest.split_once(KEY_ENDS)?;
@@ -89,7 +93,7 @@ fn private_key(text: &str) -> Option<usize> {
     is_key.then_some(text.len() - behind.len())
 }
 
-/// Adds the words of a text, without the tokens among them.
+/// Appends a text with its tokens masked.
 fn tokens_into(shown: &mut String, text: &str) {
     for part in text.split_inclusive(parts_words) {
         let word = part.trim_end_matches(parts_words);
@@ -113,10 +117,13 @@ fn secrets_in_word(word: &str) -> Vec<Range<usize>> {
     is_token.then_some(start..start + token.len()).into_iter().collect()
 }
 
-/// Where the secrets of a URL stand: the password before its host, and the values of parameters whose
-/// names tell of a secret.
+/// The ranges of the secrets in a URL.
 ///
-/// Only plain letters are found, no blank, quote, or sign of a shell: these could say more.
+/// These are the password before its host, and the values of parameters whose names indicate a
+/// secret.
+///
+/// Only plain characters are masked, no blank, quote, or shell character: these could carry more
+/// than a secret.
 pub fn secrets_in_url(url: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let Some((scheme, rest)) = url.split_once("://") else { return found };
@@ -148,21 +155,21 @@ pub fn secrets_in_url(url: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a text is one word that means nothing to a shell.
+/// True if a text is one word without a special meaning in a shell.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._~%+!*=,".contains(c))
 }
 
-/// Whether a character stands between words.
+/// True if a character separates words.
 fn parts_words(c: char) -> bool {
     c.is_whitespace() || "\"'`,;()<>[]{}|".contains(c)
 }
 
-/// Adds the words of a text, each as it may be shown.
+/// Appends the words of a text, each masked if needed.
 fn words_into(shown: &mut String, text: &str) {
     let parts = parts_words;
     let mut after_scheme = false;
-    // Whether the last word was a name that tells of a secret, and whether its value comes now.
+    // True if the last word is a name that indicates a secret, and if its value follows now.
     let (mut is_name, mut is_value) = (false, false);
     for part in text.split_inclusive(parts) {
         let (word, end) = match part.char_indices().next_back() {

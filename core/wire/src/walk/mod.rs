@@ -1,7 +1,8 @@
-//! Walks over the reply to a request while it comes, piece by piece, and checks what a parser would.
+//! Incremental parser that checks the reply to a request while it arrives, piece by piece.
 //!
-//! Pieces may end anywhere: in an escape, a number or a character. What is not JSON, or no reply, is
-//! found out with the byte that makes it so.
+//! Pieces may end anywhere: in an escape, a number or a character. Malformed JSON, or a message
+//! that is not a reply, is detected at the first byte that makes it so. The checks are those of a
+//! full parser.
 
 mod state;
 #[cfg(test)]
@@ -14,24 +15,24 @@ use crate::number::{Number, Walked};
 use crate::scan::Quoted;
 use crate::{Json, plain};
 
-/// Deepest nesting.
+/// Deepest nesting that is accepted.
 const MAX_DEPTH: usize = 64 * 1024;
 
-/// Longest name and scalar that is looked at, with its quotes and escapes, in bytes.
+/// Longest name or scalar that is read, with its quotes and escapes, in bytes.
 const MAX_NOTE: usize = 160;
 
-/// A walk over the bytes of one reply with a result.
+/// The state of the parser over the bytes of one reply with a result.
 #[derive(Debug)]
 pub struct Walk {
-    /// The members of the result that are noted.
+    /// The members of the result to note.
     keys: &'static [&'static str],
     noted: Vec<(&'static str, Noted)>,
     state: State,
     open: Vec<Level>,
-    /// Bytes of all pieces before this one.
+    /// The number of bytes in all earlier pieces.
     before: usize,
-    /// What is noted of the name or value that is open: from where in the piece, and the bytes of
-    /// earlier pieces.
+    /// Where in this piece the name or scalar that is being noted continues; `note` has its bytes
+    /// from earlier pieces.
     note_from: Option<usize>,
     note: Vec<u8>,
     member: Member,
@@ -40,20 +41,20 @@ pub struct Walk {
     start: Option<usize>,
     end: Option<usize>,
     has_members: bool,
-    /// The bytes so far of a character that goes on in the next piece.
+    /// The first bytes of a character that continues in the next piece.
     rune: Vec<u8>,
 }
 
-/// What is known of a member of the result.
+/// A noted member of the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Noted {
     /// The first byte of its value.
     pub first: u8,
-    /// Its value, when that is short and neither object nor list.
+    /// Its value, if it is short and neither an object nor a list.
     pub value: Option<Json>,
 }
 
-/// Why the bytes are no reply with a result.
+/// Why the bytes are not a reply with a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct NoReply(&'static str);
@@ -64,7 +65,7 @@ const NOT_UTF8: NoReply = NoReply("it is not UTF-8");
 // === impl Walk ===
 
 impl Walk {
-    /// A walk that notes these members of the result.
+    /// Starts a walk that notes these members of the result.
     pub fn new(keys: &'static [&'static str]) -> Self {
         Self {
             keys,
@@ -84,10 +85,10 @@ impl Walk {
         }
     }
 
-    /// Walks over the next piece.
+    /// Processes the next piece.
     ///
     /// # Errors
-    /// When this cannot become a reply with a result.
+    /// Fails if the bytes cannot become a reply with a result.
     pub fn push(&mut self, piece: &[u8]) -> Result<(), NoReply> {
         let mut at = 0;
         while at < piece.len() {
@@ -101,10 +102,10 @@ impl Walk {
         Ok(())
     }
 
-    /// Says that nothing more comes.
+    /// Checks that the reply is complete.
     ///
     /// # Errors
-    /// When something is missing.
+    /// Fails if something is missing.
     pub fn finish(&self) -> Result<(), NoReply> {
         let is_whole = self.state == State::After && self.open.is_empty();
         if !is_whole {
@@ -114,30 +115,29 @@ impl Walk {
         if is_reply { Ok(()) } else { Err(NoReply("it is no reply with a result")) }
     }
 
-    /// Whether it is known already that this answers the request with that id, with an object.
+    /// True once this is known to answer the request with this id, with an object as its result.
     pub fn answers(&self, id: u64) -> bool {
         let is_its = self.id.as_ref().is_some_and(|json| json.as_str() == id.to_string());
         is_its && self.is_version_2() && self.start.is_some()
     }
 
-    /// Where in all pieces the result stands, without the brace that closes it, as far as it has
-    /// come.
+    /// Returns the range of the result within all pieces so far, without its closing brace.
     pub fn inside(&self) -> Range<usize> {
         let start = self.start.unwrap_or(self.before);
         start..self.end.map_or(self.before, |end| end.saturating_sub(1)).max(start)
     }
 
-    /// Whether the result is known to have a member.
+    /// True if the result is known to have a member.
     pub fn has_members(&self) -> bool {
         self.has_members
     }
 
-    /// How much of what has come is not inside of the result, in bytes.
+    /// Returns the number of bytes so far that are outside of the result.
     pub fn around(&self) -> usize {
         self.before.saturating_sub(self.inside().len())
     }
 
-    /// What is known of a member of the result.
+    /// Returns a noted member of the result.
     pub fn noted(&self, key: &str) -> Option<&Noted> {
         self.noted.iter().find(|(name, _)| *name == key).map(|(_, noted)| noted)
     }
@@ -146,7 +146,7 @@ impl Walk {
         self.version.as_ref().is_some_and(|version| version.as_bytes() == b"\"2.0\"")
     }
 
-    /// Takes the byte at `at`, and what follows where that is quickly done; where to go on.
+    /// Processes the byte at `at`, and further ones if that is fast. Returns where to continue.
     fn step(&mut self, piece: &[u8], at: usize) -> Result<usize, NoReply> {
         let Some(&byte) = piece.get(at) else { return Err(NOT_JSON) };
         match self.state {
@@ -194,7 +194,7 @@ impl Walk {
         Ok(at + 1)
     }
 
-    /// Whether the members at this place are looked at: those of the envelope and of the result.
+    /// True if members are read at this depth: those of the envelope and of the result.
     fn is_looked_at(&self) -> bool {
         match self.open.len() {
             1 => true,
@@ -207,7 +207,7 @@ impl Walk {
         self.start.is_some() && self.end.is_none()
     }
 
-    /// A value begins.
+    /// Handles the first byte of a value.
     fn begin(&mut self, byte: u8, at: usize) -> Result<(), NoReply> {
         if self.open.is_empty() && byte != b'{' {
             return Err(NoReply("it is no reply with a result"));
@@ -266,12 +266,12 @@ impl Walk {
         Ok(())
     }
 
-    /// A value has ended.
+    /// Handles the end of a value.
     fn ended(&mut self, piece: &[u8], end: usize) {
         self.state = State::After;
         let Some(text) = self.take_note(piece, end) else { return };
         let first = text.first().copied().unwrap_or_default();
-        // Too long a note is cut off, and then it is no JSON.
+        // A string that is too long was cut off, so it does not parse as JSON.
         let value = Json::parse(text).ok();
         match self.member {
             Member::Version => self.version = value,
@@ -281,7 +281,7 @@ impl Walk {
         }
     }
 
-    /// A name has ended.
+    /// Handles the end of a name.
     fn named(&mut self, piece: &[u8], end: usize) -> Result<(), NoReply> {
         self.state = State::Colon;
         let Some(name) = self.take_note(piece, end) else { return Ok(()) };
@@ -306,7 +306,7 @@ impl Walk {
             }
         } else {
             self.has_members = true;
-            // Of several, the first counts.
+            // If a name is repeated, the first member counts.
             let key = self.keys.iter().find(|key| **key == name && self.noted(key).is_none());
             key.map_or(Member::Other, |key| Member::Key(key))
         };
@@ -345,7 +345,7 @@ impl Walk {
         }
     }
 
-    /// Characters of more than one byte, and what stands between them.
+    /// Checks a run of text that contains characters of more than one byte.
     fn runes(&mut self, piece: &[u8], at: usize, role: Role) -> Result<usize, NoReply> {
         let rest = piece.get(at..).unwrap_or_default();
         let text = rest.get(..plain::text(rest)).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Where a walk is.
+//! The state of a walk.
 
 use crate::number::Number;
 
-/// What may come next.
+/// The syntax that may come next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Value,
@@ -12,7 +12,7 @@ pub(super) enum State {
     FirstName,
     Name,
     Colon,
-    /// What follows a value.
+    /// The syntax after a value.
     After,
     Text(Role),
     Escape(Role),
@@ -34,13 +34,13 @@ pub(super) enum Level {
     List,
 }
 
-/// Whose value comes or is there.
+/// The member whose value comes next or is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Member {
     Version,
     Id,
     Result,
-    /// What a reply with a result may only have as nothing.
+    /// A member that must be null in a reply with a result.
     Nothing,
     Key(&'static str),
     Other,

@@ -1,4 +1,4 @@
-//! What a walk finds, and where it stops, wherever the pieces are cut.
+//! Tests of the walk, with pieces cut at any place.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -18,7 +18,7 @@ fn walk(text: &[u8], step: usize) -> Result<Walk, NoReply> {
     Ok(walk)
 }
 
-/// Checks a text that is a reply with an object against a parser, in all kinds of pieces.
+/// Compares the walk over a reply with the parser, in pieces of several sizes.
 #[track_caller]
 fn check(text: &str) {
     let Ok(Message::Reply { reply: Reply::Result(result), .. }) =

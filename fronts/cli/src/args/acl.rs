@@ -1,4 +1,4 @@
-//! What can be typed about what tools do and who may use them.
+//! The grammar of `capstan acl`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What can be typed about calls that a rule asks about.
+//! The grammar of `capstan approvals` and of `--ask`.
 
 use capstan_hub::approvals::{Span, Width};
 use clap::{Args, Subcommand};

@@ -1,4 +1,4 @@
-//! The words of `capstan audit`.
+//! The grammar of `capstan audit`.
 
 use clap::{Args, ValueEnum};
 

@@ -1,4 +1,4 @@
-//! The words of `capstan import`, `install` and `uninstall`.
+//! The grammar of `capstan import`, `install` and `uninstall`.
 
 use capstan_import::Client;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};

@@ -1,4 +1,4 @@
-//! What can be typed about resources and prompts.
+//! The grammar of the commands for resources and prompts.
 
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub struct ResourcesArgs {
     Text is cleaned for a terminal; into a pipe or a file one text or one binary content goes as \
     it is.")]
 pub struct ReadArgs {
-    // The places are given because completions take the arguments apart and join them anew.
+    // The indices are explicit because completions take the arguments apart and rebuild them.
     /// The resource as `@server:uri`, or `@server:name` for a resource or template of that name
     #[arg(index = 1)]
     pub resource: String,

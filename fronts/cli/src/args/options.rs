@@ -44,7 +44,7 @@ pub struct Options {
 // === impl Options ===
 
 impl Options {
-    /// Which configuration these options select.
+    /// The configuration that these options select.
     pub(crate) fn selection(&self) -> Selection {
         Selection {
             config: self.config.clone(),

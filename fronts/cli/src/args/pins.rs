@@ -1,4 +1,4 @@
-//! What can be typed about approved definitions.
+//! The grammar of `capstan pins`.
 
 use clap::Args;
 

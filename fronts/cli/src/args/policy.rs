@@ -1,4 +1,4 @@
-//! What can be typed about rules, and about what became of calls.
+//! The grammar of `capstan why` and `capstan policy`.
 
 use std::path::PathBuf;
 
@@ -106,7 +106,8 @@ pub struct PolicyReplayArgs {
 // === impl WhoArgs ===
 
 impl WhoArgs {
-    /// Where the call comes in. Only the gateway has callers, so whoever names one means it.
+    /// The door through which the call comes in. Only the gateway has callers, so a named caller or
+    /// role implies it.
     pub(crate) fn door(&self) -> Door {
         match self.front {
             Some(FrontArg::Cli) => Door::Cli,

@@ -1,4 +1,4 @@
-//! What can be typed about registries of servers.
+//! The grammar of `capstan registry`.
 
 use clap::{Args, Subcommand};
 

@@ -1,4 +1,4 @@
-//! The words of `capstan serve`.
+//! The grammar of `capstan serve`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `capstan add`: puts a server into a configuration file.
+//! `capstan add`: adds a server to a configuration file.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
 
-/// Programs whose own `-e` sets variables too.
+/// Programs that have their own `-e` option for variables.
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
-/// Leaves out words that no parser of ours knows: `mcp` before a verb, as other programs have it,
-/// and the first `--` of an `add`, wherever it stands.
+/// Removes words that our parser does not support: `mcp` before a verb, which other programs use,
+/// and the first `--` of an `add`, wherever it is.
 pub(crate) fn normalise(command: &clap::Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let Some(mut verb) = verb_at(command, &words, 1) else { return words };
     if words.get(verb).is_some_and(|word| word == "mcp") && words.len() > verb + 1 {
@@ -36,7 +36,7 @@ pub(crate) fn normalise(command: &clap::Command, mut words: Vec<OsString>) -> Ve
     words
 }
 
-/// Where the first word from `start` on is that is neither an option nor the value of one.
+/// The index of the first word from `start` on that is neither an option nor the value of one.
 fn verb_at(command: &clap::Command, words: &[OsString], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
@@ -50,7 +50,7 @@ fn verb_at(command: &clap::Command, words: &[OsString], start: usize) -> Option<
     }
 }
 
-/// Takes the options that stand behind a URL to those that stand before it.
+/// Merges the options after a URL with those before it.
 pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
     let Command::Add(args) = &mut cli.command else { return Ok(()) };
     if place_of(args) == Place::Here || args.words.is_empty() {
@@ -72,7 +72,7 @@ pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
 
 pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppError> {
     let mut server = read(args)?;
-    // What the file would refuse anyway is refused before anything is looked up or asked.
+    // Validates the entry first, before any lookup or question.
     add_server("", &args.name, &server)?;
     networks::allow(context, &args.name, &mut server).await?;
     if context.is_attached() {
@@ -101,7 +101,7 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     Ok(Exit::Ok)
 }
 
-/// Adds a server to a running gateway, and to no file.
+/// Adds a server to a running gateway without writing it to a file.
 async fn add_to_gateway(
     context: &Context,
     args: &AddArgs,
@@ -125,9 +125,9 @@ async fn add_to_gateway(
     Ok(Exit::Ok)
 }
 
-/// The first word behind a command that looks like an option of ours, as far as it can be shown.
+/// The first word after a command that looks like an option of ours, with its value hidden.
 ///
-/// Behind a command every word is the server's, so this may be right as it is.
+/// All words after a command belong to the server, so such a word may be correct.
 fn stray_option(args: &AddArgs) -> Option<String> {
     let (command, rest) = args.words.split_first()?;
     let program = command.rsplit('/').next().unwrap_or_default();
@@ -147,7 +147,7 @@ fn stray_option(args: &AddArgs) -> Option<String> {
         };
         let name = next.split(['=', ':']).next().unwrap_or_default();
         match word.as_str() {
-            // What is given may be a secret.
+            // The value may be a secret.
             "-e" | "--env" if is_ours => Some(format!("{word} {name}=…")),
             "-H" | "--header" if is_ours => Some(format!("{word} '{name}: …'")),
             _ => is_ours.then(|| word.clone()),
@@ -155,7 +155,7 @@ fn stray_option(args: &AddArgs) -> Option<String> {
     })
 }
 
-/// What was typed means this server.
+/// Builds the server's entry from the command line.
 fn read(args: &AddArgs) -> Result<NewServer, AppError> {
     let (target, rest) = args.words.split_first().ok_or_else(|| AppError::usage("no command"))?;
     let entry = &args.entry;
@@ -171,7 +171,7 @@ fn read(args: &AddArgs) -> Result<NewServer, AppError> {
     })
 }
 
-/// Where the server is: what `--transport` says, else what the first word looks like.
+/// The place of the server: by `--transport`, else by the first word.
 fn place_of(args: &AddArgs) -> Place {
     let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
     match args.entry.transport {
@@ -181,7 +181,7 @@ fn place_of(args: &AddArgs) -> Place {
     }
 }
 
-/// Where the server is.
+/// The place of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// A program on this machine.
@@ -250,7 +250,8 @@ fn header(text: &str) -> Result<(String, String), AppError> {
     }
 }
 
-/// A duration; a bare number is milliseconds, as the flag's older users know it.
+/// Parses a duration; a bare number is milliseconds, for compatibility with earlier versions of the
+/// option.
 fn timeout(text: &str) -> Result<Duration, AppError> {
     if let Ok(milliseconds) = text.parse() {
         return Ok(Duration::from_millis(milliseconds));
@@ -266,7 +267,6 @@ pub(crate) fn scope_of(scope: ScopeArg) -> Scope {
     }
 }
 
-/// The word for where a server comes from.
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -1,4 +1,4 @@
-//! `capstan approvals`: answers, for running gateways, what their rules ask about.
+//! `capstan approvals`: answers the open questions of running gateways.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,16 +17,16 @@ use crate::args::{ApprovalsArgs, ApprovalsCommand, ShowArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Longest name that is shown in a line of its own.
+/// Maximum length of a name that is shown on its own line.
 const MAX_NAME: usize = 200;
 
-/// Letters of a digest where there is no room for all.
+/// Length of a shortened digest.
 const DIGEST_START: usize = 12;
 
-/// Columns where there is no terminal.
+/// Number of columns if there is no terminal.
 const PLAIN_COLUMNS: usize = 100;
 
-/// What a person can answer to a question that has just come. More is for `approvals yes`.
+/// The choices for a question that `watch` shows. `approvals yes` has more options.
 const CHOICES: [Answer; 4] = [
     Answer::Yes(Extent::Once),
     Answer::Yes(Extent::Wider(Width::Item, Span::Session)),
@@ -65,7 +65,7 @@ async fn list(context: &Context) -> Result<Exit, AppError> {
     Ok(Exit::Ok)
 }
 
-/// Shows one call with all of its arguments, page by page where a person reads.
+/// Shows one call with all of its arguments, page by page on a terminal.
 async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, AppError> {
     let id = &args.id;
     let question = context.host.question(id).await?;
@@ -88,7 +88,7 @@ async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, AppError> {
     let masked = question.arguments.masked;
     if can_page(context) {
         let paged = tokio::task::spawn_blocking(move || {
-            // Whoever closes it has seen enough.
+            // Closing the pager is no error.
             drop(confirm::present(&mut Terminal, &shown(&question), 2, After::Nothing));
         });
         drop(paged.await);
@@ -107,7 +107,7 @@ async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, AppError> {
     Ok(Exit::Ok)
 }
 
-/// What is known of a call that is approved already.
+/// The description of a call that is already approved.
 fn approved(question: &OpenQuestion) -> String {
     let OpenQuestion { item, caller, arguments, .. } = question;
     let expires = seconds(question.expires);
@@ -121,12 +121,12 @@ fn approved(question: &OpenQuestion) -> String {
     )
 }
 
-/// Whether a person reads and types here.
+/// True if a person can page through the output.
 fn can_page(context: &Context) -> bool {
     has_person() && stdout_is_terminal() && !context.print.wants_json()
 }
 
-/// A question as a person sees it.
+/// A question in display form.
 fn shown(question: &OpenQuestion) -> confirm::Shown<'_> {
     let effect = question.effect.map_or("", |effect| effect.as_str());
     let facts = vec![
@@ -178,7 +178,7 @@ async fn answer(context: &Context, id: &str, answer: Answer) -> Result<Exit, App
     Ok(Exit::Ok)
 }
 
-/// Shows questions as they come, and asks about each where there is somebody to ask.
+/// Shows questions as they arrive, and asks about each if a person is present.
 async fn watch(context: &Context) -> Result<Exit, AppError> {
     let asks = has_person() && !context.print.wants_json();
     let mut known: HashSet<String> = HashSet::new();
@@ -211,10 +211,10 @@ fn say_nothing_at_first(context: &Context, seen: &Seen) {
     }
 }
 
-/// Asks a person. What they close stays open for others.
+/// Asks a person. A question that the person closes stays open for others.
 async fn decide(context: &Context, question: OpenQuestion) -> Result<(), AppError> {
     let id = question.id;
-    // It may be answered by now.
+    // It may have been answered in the meantime.
     let question = match context.host.question(&id).await {
         Ok(question) => question.in_full(Masks::Secrets),
         Err(failure) => {
@@ -227,7 +227,7 @@ async fn decide(context: &Context, question: OpenQuestion) -> Result<(), AppErro
     let asked = tokio::task::spawn_blocking(move || ask(&mut Terminal, &question));
     let Some(said) = asked.await.unwrap_or_default() else { return Ok(()) };
     match answer(context, &id, said).await {
-        // Somebody was faster, or the answer does not fit; the next question may be another.
+        // Another shell was faster, or the answer does not fit; continue with the next question.
         Err(failure) => {
             context.print.failure(&failure);
             Ok(())
@@ -257,7 +257,7 @@ fn line(question: &OpenQuestion) -> String {
     one_line(&text, MAX_NAME * 4)
 }
 
-/// The arguments on one line. What is said of them stands first: they begin with a bracket.
+/// The arguments on one line. The remark comes first, because the arguments begin with a bracket.
 fn summary(question: &OpenQuestion) -> String {
     let arguments = &question.arguments;
     if arguments.shortened {
@@ -280,7 +280,7 @@ fn row(question: &OpenQuestion) -> Vec<String> {
     ]
 }
 
-/// The caller, and the client's own name in quotes: the client chose it.
+/// The caller, with the client's own name in quotes, because the client chose it.
 fn who(question: &OpenQuestion) -> String {
     match &question.client {
         Some(client) => format!("{} (\"{}\")", question.caller, confirm::quotable(client, '"')),
@@ -295,8 +295,8 @@ fn age(question: &OpenQuestion) -> String {
     }
 }
 
-/// The arguments as an object, always; where so much was cut that they are none any more, the text
-/// stands in one.
+/// The arguments, always as an object; shortened text that no longer parses as an object is wrapped
+/// in one.
 fn arguments(text: &str) -> Value {
     match serde_json::from_str(text) {
         Ok(Value::Object(members)) => Value::Object(members),

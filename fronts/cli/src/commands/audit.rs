@@ -1,4 +1,4 @@
-//! `capstan audit`: what was called, by whom, and what became of it.
+//! `capstan audit`: shows the calls, their callers and their outcomes.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::print::counted;
 
 use super::audit_csv as csv;
 
-/// How often the log is looked at when it is followed.
+/// Interval at which the log is read when it is followed.
 const POLL: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, AppError> {
@@ -65,7 +65,7 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, App
 
 const HEADERS: [&str; 7] = ["TIME", "CALLER", "FRONT", "ITEM", "VERDICT", "RESULT", "MS"];
 
-/// How entries are shown.
+/// The output format of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Show {
     Table,
@@ -99,7 +99,7 @@ async fn follow(
     }
 }
 
-/// Whether somebody asked for less than all there is.
+/// True if the query has a filter.
 fn is_narrow(query: &AuditQuery) -> bool {
     let all = AuditQuery { limit: query.limit, ..AuditQuery::default() };
     *query != all
@@ -112,7 +112,7 @@ fn fits(row: &AuditRow, query: &AuditQuery) -> bool {
         && is("item", query.item.as_deref())
         && is("caller", query.caller.as_deref())
         && match query.front.as_deref() {
-            // As the log itself has it: those who are not bound by access rules.
+            // Matches the log's own definition: gateway callers that are not bound by access rules.
             Some("stdio") => {
                 text(row, "front") == "gateway" && row.get("bound") != Some(&Value::Bool(true))
             }
@@ -199,7 +199,7 @@ fn query(args: &AuditArgs) -> Result<AuditQuery, AppError> {
     })
 }
 
-/// A moment: `2h` ago, or a time.
+/// Parses a point in time: a duration ago (`2h`), or a timestamp.
 pub(super) fn moment(text: &str) -> Result<Timestamp, AppError> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Ok(time);

@@ -5,7 +5,7 @@ use capstan_text::clean::one_line;
 
 use super::audit::text;
 
-/// The columns; new ones are added at the end.
+/// The columns; new ones are appended at the end.
 const COLUMNS: [&str; 24] = [
     "seq",
     "time",
@@ -33,7 +33,7 @@ const COLUMNS: [&str; 24] = [
     "bound",
 ];
 
-/// The first line.
+/// The header line.
 pub(super) fn header() -> String {
     COLUMNS.join(",") + "\r\n"
 }
@@ -44,8 +44,10 @@ pub(super) fn line(row: &AuditRow) -> String {
     cells.join(",") + "\r\n"
 }
 
-/// A cell. Clients choose some of the texts, and what a spreadsheet takes for a formula it runs; so
-/// such a text gets a mark before it that makes it a text.
+/// Formats a cell.
+///
+/// Clients choose some of the texts, and a spreadsheet would run a text that looks like a formula;
+/// such a text gets a quote before it that makes it plain text.
 fn cell(text: &str) -> String {
     let text = one_line(text, usize::MAX);
     let guarded = match text.chars().next() {

@@ -36,7 +36,7 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, AppE
     Ok(Exit::Ok)
 }
 
-/// The arguments that were typed, for a tool that is not looked up.
+/// Parses the arguments for a tool without looking up its schema.
 pub(super) async fn read_arguments(words: &[String], tool: &str) -> Result<Json, AppError> {
     let anything = Json::empty_object();
     let stdin = read_stdin(words).await;
@@ -49,12 +49,13 @@ fn bad_arguments(tool: &str, error: &ArgumentError) -> AppError {
         .hint(error.hint().unwrap_or_else(usual))
 }
 
-/// How whoever typed the command is asked.
+/// The way in which the person who typed the command is asked.
 pub(super) fn manner(choice: Option<&str>, ask: AskArgs) -> Result<Manner, AppError> {
     Ok(Manner { elicit: elicit(choice)?, confirm: Confirm::of(ask) })
 }
 
-/// How questions of the server are answered: by a person if there is one, else no.
+/// The way in which questions of the server are answered: by a person if there is one, else
+/// declined.
 fn elicit(choice: Option<&str>) -> Result<Elicit, AppError> {
     let person = has_person();
     match choice {
@@ -72,15 +73,17 @@ fn elicit(choice: Option<&str>) -> Result<Elicit, AppError> {
     }
 }
 
-/// Reads stdin to its end, if a word refers to it: before anything is started and in a thread of its
-/// own, so that signals are heard and no server waits.
+/// Reads stdin to its end, if a word refers to it.
+///
+/// It runs before anything is started and in its own thread, so that signals are handled and no
+/// server waits.
 async fn read_stdin(words: &[String]) -> io::Result<String> {
     if !words.iter().any(|word| word == "-") {
         return Ok(String::new());
     }
     let read = tokio::task::spawn_blocking(|| {
         let mut text = String::new();
-        // One byte more than is allowed, so that what is too large is seen to be.
+        // One byte more than allowed, so that input that is too large is detected.
         let limit = u64::try_from(arguments::MAX_STDIN).unwrap_or(u64::MAX).saturating_add(1);
         io::stdin().take(limit).read_to_string(&mut text).map(|_| text)
     });

@@ -1,4 +1,4 @@
-//! `capstan completions`: a script that makes a shell ask us what can be typed.
+//! `capstan completions`: prints a script with which a shell requests completions from Capstan.
 
 use capstan_app::AppError;
 use clap_complete::env::Shells;
@@ -7,7 +7,7 @@ use crate::args::CompletionsArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// The variable by which the shell asks.
+/// The variable with which the shell requests completions.
 const VARIABLE: &str = "COMPLETE";
 
 pub(crate) fn run(context: &Context, args: &CompletionsArgs) -> Result<Exit, AppError> {

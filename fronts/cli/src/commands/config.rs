@@ -1,4 +1,4 @@
-//! `capstan config`: look at the configuration.
+//! `capstan config`: shows and checks the configuration.
 
 use capstan_app::AppError;
 use capstan_config::Severity;

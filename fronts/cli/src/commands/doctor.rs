@@ -1,4 +1,4 @@
-//! `capstan doctor`: starts every server, looks around, and says how to fix what is wrong.
+//! `capstan doctor`: starts every server, checks the environment, and suggests fixes.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::spinner::Spinner;
 
-/// How long each server is waited for.
+/// Default time limit for each server.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
 
-/// Says what to do about one server.
+/// Suggests a fix for one server.
 struct Remedy<'a> {
     name: &'a ServerName,
     entry: Option<&'a ServerEntry>,
-    /// Why it has no list of tools.
+    /// The reason why it has no list of tools.
     failed: Option<&'a CallError>,
 }
 
@@ -69,7 +69,7 @@ fn of_problem(problem: &Problem) -> Check {
     }
 }
 
-/// Checks every server, or only this one.
+/// Checks all servers, or only this one.
 async fn of_servers(
     hub: &Hub,
     setup: &Setup,
@@ -86,7 +86,7 @@ async fn of_servers(
         let remedy = Remedy { name, entry: servers.get(name), failed };
         let tools = gathered.lists.get(name).map_or(0, |items| hub.count_usable(items));
         let answers = match hub.state(name) {
-            // One that is known may not be there all the same.
+            // A server with a known list may still be unreachable.
             Some(ServerState::Connected | ServerState::Degraded(_)) => hub.check(name).await,
             _ => Ok(()),
         };
@@ -125,7 +125,7 @@ fn of_server(hub: &Hub, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> C
     }
 }
 
-/// Tools that are not what was approved.
+/// Reports tools that differ from their approved definitions.
 fn of_pins(hub: &Hub, gathered: &Gathered) -> Vec<Check> {
     let mut checks = Vec::new();
     for (server, items) in &gathered.lists {
@@ -144,7 +144,7 @@ fn of_pins(hub: &Hub, gathered: &Gathered) -> Vec<Check> {
 // === impl Remedy ===
 
 impl Remedy<'_> {
-    /// What to do about a server that cannot be used, or not as it should be.
+    /// The fix for a server that cannot be used, or only in part.
     fn of_failure(&self, stderr: &[String]) -> String {
         let name = self.name;
         let entry = match self.entry.map(|entry| &entry.status) {
@@ -186,7 +186,7 @@ impl Remedy<'_> {
         }
     }
 
-    /// What to do about a server that does not answer.
+    /// The fix for a server that does not respond.
     fn of_silence(&self) -> String {
         let name = self.name;
         let first = match self.entry.and_then(ServerEntry::usable).map(|server| &server.kind) {
@@ -197,7 +197,7 @@ impl Remedy<'_> {
     }
 }
 
-/// Text whose further lines cannot pass for findings of ours.
+/// Indents further lines, so that they cannot pass for findings of ours.
 fn set_in(text: &str) -> String {
     text.replace('\n', "\n           ")
 }

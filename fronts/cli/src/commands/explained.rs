@@ -1,4 +1,4 @@
-//! Shows what was decided about a call, and why.
+//! Shows the decision about a call and its reasons.
 
 use capstan_app::Setup;
 use capstan_hub::Explained;
@@ -17,9 +17,9 @@ pub(super) struct Decision<'a> {
     verdict: Verdict,
     rule: &'a str,
     steps: &'a [Step],
-    /// What the item does.
+    /// The effect of the item.
     effect: Effect,
-    /// Rules that could speak if there were arguments.
+    /// Rules that could apply if arguments were given.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     by_arguments: &'a [Step],
 }
@@ -33,7 +33,7 @@ impl<'a> Decision<'a> {
     }
 }
 
-/// Says of roles that nobody has written a grant for that they are none, or misspelt.
+/// Warns about roles that no rule or grant mentions, because they are likely misspelt.
 pub(super) fn tell_unknown_roles(print: &Printer, setup: &Setup, roles: &[String]) {
     let tables = || setup.loaded.config.access.iter().map(|access| &access.table);
     let known: Vec<&str> =
@@ -52,7 +52,7 @@ pub(super) fn tell_unknown_roles(print: &Printer, setup: &Setup, roles: &[String
     }
 }
 
-/// The rules that were looked at, in order.
+/// The evaluated rules, in order, as a table.
 pub(super) fn steps(steps: &[Step]) -> String {
     let cells: Vec<Vec<String>> = steps
         .iter()
@@ -64,7 +64,7 @@ pub(super) fn steps(steps: &[Step]) -> String {
     table(&["ENGINE", "SAYS", "RULE"], &cells, width())
 }
 
-/// Says which rules could speak if there were arguments.
+/// Prints the rules that could apply if arguments were given.
 pub(super) fn tell_by_arguments(print: &Printer, by_arguments: &[Step]) {
     if by_arguments.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! `capstan get`: one server in full.
+//! `capstan get`: shows one server in full.
 
 use capstan_app::AppError;
 use capstan_app::api::GetServer;
@@ -35,8 +35,8 @@ fn print(context: &Context, shown: &Map<String, Value>) {
     }
 }
 
-/// A key with its value, whose further lines are set in: no title or instruction of a server can
-/// pass for a line of ours.
+/// A key with its value; further lines are indented, so that no title or instruction of a server
+/// can pass for a line of ours.
 fn line(key: &str, text: &str) -> String {
     format!("{key}: {}", clean(text).replace('\n', "\n  "))
 }

@@ -1,4 +1,4 @@
-//! `capstan import`: takes over the servers that other clients have.
+//! `capstan import`: imports servers from other MCP clients.
 
 use std::path::Path;
 
@@ -62,17 +62,17 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError
     Ok(Exit::Ok)
 }
 
-/// How an import ends.
+/// The outcome of an import.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// There is nothing to write.
     Nothing,
-    /// It is only shown.
+    /// The plan was only shown.
     Planned,
     Written,
 }
 
-/// What the clients have.
+/// Finds the servers of the clients.
 fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Found>, AppError> {
     let own = context.host.files(&context.selection)?;
     let is_read = |path: &Path| own.iter().any(|one| one.scope == Scope::User && one.path == path);
@@ -83,7 +83,7 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Foun
     for client in clients {
         let mut of_client = Vec::new();
         for path in context.host.client_files(*client, scope) {
-            // An older file counts only where the newer one names no server.
+            // The older file is used only if the newer one has no server.
             let older = path.ends_with("caliban/mcp.toml");
             if older && !of_client.is_empty() {
                 continue;
@@ -105,7 +105,8 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Foun
     Ok(found)
 }
 
-/// What becomes of secrets when nobody is asked: they stay where only the user reads them.
+/// The handling of secrets if no person is asked: as `--secrets` says, else kept as they are unless
+/// the file is a project's.
 fn chosen(args: &ImportArgs, file: &ConfigFile) -> Secrets {
     match (args.secrets, file.scope) {
         (Some(SecretsArg::Env), _) | (None, Scope::Project) => Secrets::Reference,
@@ -136,7 +137,7 @@ fn confirmed(made: &Plan, file: &ConfigFile) -> bool {
     Terminal.confirm(&question, Some(true)).unwrap_or(false)
 }
 
-/// Secrets are copied only to where nobody else reads them.
+/// Refuses to copy secrets to a file that others can read.
 fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Result<(), AppError> {
     if made.secrets.is_empty() {
         return Ok(());
@@ -154,7 +155,7 @@ fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Res
     Ok(())
 }
 
-/// Nothing was found at all.
+/// Reports that no servers were found.
 fn nothing(context: &Context, args: &ImportArgs, file: &ConfigFile) -> Result<Exit, AppError> {
     if !args.clients.is_empty() {
         let titles: Vec<&str> = args.clients.iter().map(|client| client.title()).collect();
@@ -192,7 +193,7 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         .collect();
     let headers = ["CLIENT", "FILE", "SERVER", "TARGET", "STATE"];
     context.print.data(&table(&headers, &cells, width()));
-    // A terminal may be too narrow for the reasons, which are what there is to do something about.
+    // The table may be too narrow for the reasons, which are what the user has to act on.
     for row in made.rows.iter().filter(|_| width().is_some()) {
         if let State::Unusable { .. } = &row.state {
             let (client, server) = (row.client.as_str(), &row.server);

@@ -1,4 +1,4 @@
-//! `capstan install` and `uninstall`: an entry for Capstan in another client's configuration.
+//! `capstan install` and `uninstall`: adds and removes Capstan in another client's configuration.
 
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
         }
         (Installed::Created | Installed::Changed { .. }, Mode::Try) => {
             if !context.print.wants_json() {
-                // The file itself may hold secrets, so only what is added is shown.
+                // The file may contain secrets, so only the added entry is shown.
                 context.print.data(&put(client, &shown.to_string(), "", &way).unwrap_or_default());
             }
             context.print.note(&format!("this would be added to {shown}"));
@@ -111,7 +111,7 @@ fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
     })
 }
 
-/// How the client is to reach us.
+/// The transport by which the client reaches Capstan.
 fn way(context: &Context, args: &InstallArgs) -> Result<Way, AppError> {
     match &args.http {
         None => {
@@ -127,7 +127,7 @@ fn way(context: &Context, args: &InstallArgs) -> Result<Way, AppError> {
     }
 }
 
-/// Where the gateway is by the configuration.
+/// The URL of the gateway from the configuration.
 fn usual_url(setup: &Setup) -> Result<String, AppError> {
     let gateway = &setup.loaded.config.gateway;
     if let Some(url) = &gateway.public_url {

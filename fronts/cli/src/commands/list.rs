@@ -1,4 +1,4 @@
-//! `capstan list`: the servers with their states.
+//! `capstan list`: lists the servers with their states.
 
 use capstan_app::AppError;
 use capstan_app::api::{ListServers, ServerRow};
@@ -26,7 +26,7 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppE
     Ok(context.exit_without(listed.required.as_ref()))
 }
 
-/// A time in the largest unit that it is a whole number of.
+/// Formats a time in the largest unit that divides it.
 fn time(seconds: u64) -> String {
     match seconds {
         0 => "0s".to_owned(),

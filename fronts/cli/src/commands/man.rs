@@ -1,4 +1,4 @@
-//! `capstan man`: the manual, made from the same words as the help.
+//! `capstan man`: prints the manual, which is generated from the help texts.
 
 use capstan_app::AppError;
 use clap::CommandFactory;

@@ -1,4 +1,4 @@
-//! One file a command.
+//! The commands, one file each.
 
 mod acl;
 pub(crate) mod add;
@@ -42,7 +42,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Printer;
 
-/// Runs what was typed.
+/// Runs the command that was typed.
 pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> {
     match &cli.command {
         Command::Add(args) => add::run(context, args).await,

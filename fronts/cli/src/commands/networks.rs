@@ -1,4 +1,5 @@
-//! Which networks a new server may be reached in: what a person types is allowed, and no more.
+//! The networks in which a new server may be reached: only addresses that a person types or
+//! confirms.
 
 use std::net::IpAddr;
 
@@ -10,17 +11,17 @@ use capstan_text::screen::stdin_is_terminal;
 
 use crate::context::Context;
 
-/// Allows the addresses behind the URL of a server that a person adds: a literal because it was
-/// typed, the addresses of a name after a question.
+/// Allows the addresses behind the URL of a server that a person adds: a literal address because it
+/// was typed, the addresses of a name after a question.
 ///
 /// # Errors
-/// When an address cannot be allowed this way, or when there is nobody to ask.
+/// If an address cannot be allowed this way, or if no person can be asked.
 pub(super) async fn allow(
     context: &Context,
     name: &str,
     server: &mut NewServer,
 ) -> Result<(), AppError> {
-    // What variables hold is not known here.
+    // The values of variables are not known here.
     let Some(url) = url_of(server).filter(|url| !url.contains("${")) else { return Ok(()) };
     let check = |address: &IpAddr| {
         let (server, networks) = (ServerName::from_display(name), server.networks.clone());
@@ -54,10 +55,10 @@ pub(super) async fn allow(
     Ok(())
 }
 
-/// Refuses an entry that others wrote when its URL leads to this machine or into a network.
+/// Refuses an entry from a third party if its URL leads to this machine or into a private network.
 ///
 /// # Errors
-/// When it does.
+/// If it does.
 pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Result<(), AppError> {
     let Some(url) = url_of(server) else { return Ok(()) };
     let hint = "if it is right, type it yourself: `capstan add NAME URL`";
@@ -69,25 +70,26 @@ pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Res
     let reason = match context.host.addresses(url).await? {
         UrlAddresses::Here => Some("it leads to this machine".to_owned()),
         UrlAddresses::Literal(address) => refusal(address).map(|refusal| refusal.to_string()),
-        // The lookup for a connection decides.
+        // The check at connection time decides.
         UrlAddresses::Name(..) => None,
     };
     let Some(reason) = reason else { return Ok(()) };
     Err(blocked(format!("its address is refused: {reason}")).hint(hint))
 }
 
-/// The beginning of a URL that decides which server it leads to: its scheme, login, host and port.
-/// All of a text that is no plain URL counts.
+/// The part of a URL that decides which server it leads to: scheme, login, host and port.
+///
+/// For a text that is not a plain URL, the whole text.
 fn place_of(url: &str) -> &str {
     let Some((_, rest)) = url.split_once("://") else { return url };
-    // Readers of URLs skip more slashes and control characters there.
+    // URL parsers skip additional slashes and control characters here.
     let skipped = |sign: char| matches!(sign, '/' | '\\') || sign.is_ascii_control();
     let authority = rest.trim_start_matches(skipped);
     let tail = authority.find(['/', '?', '#', '\\']).map_or(0, |end| authority.len() - end);
     url.get(..url.len() - tail).unwrap_or(url)
 }
 
-/// The URL of a server that has one.
+/// The URL of a server, if it has one.
 fn url_of(server: &NewServer) -> Option<&str> {
     match &server.target {
         NewTarget::Http(remote) | NewTarget::Sse(remote) => Some(remote.url.as_str()),
@@ -95,10 +97,10 @@ fn url_of(server: &NewServer) -> Option<&str> {
     }
 }
 
-/// The networks that `--network` names.
+/// Parses the networks that `--network` names.
 ///
 /// # Errors
-/// When one is none, or is link-local: that takes a person who edits the file.
+/// If one is invalid or link-local; a link-local network must be written to the file by hand.
 pub(super) fn read(texts: &[String]) -> Result<Vec<Network>, AppError> {
     let read = |text: &String| {
         let network: Network =
@@ -112,7 +114,7 @@ pub(super) fn read(texts: &[String]) -> Result<Vec<Network>, AppError> {
     texts.iter().map(read).collect()
 }
 
-/// Whether a refused address may be allowed by a command.
+/// Checks whether a command may allow a refused address.
 fn possible(refusal: &AddressRefusal) -> Result<(), AppError> {
     match refusal.class {
         AddressClass::Public | AddressClass::Private => Ok(()),
@@ -129,7 +131,7 @@ fn possible(refusal: &AddressRefusal) -> Result<(), AppError> {
     }
 }
 
-/// Asks whether the addresses of a name are meant.
+/// Asks the person to confirm the addresses of a name.
 fn confirm(context: &Context, host: &str, addresses: &[String]) -> Result<(), AppError> {
     let found = addresses.join(", ");
     let message = format!("`{host}` resolves to {found}, which is not public");

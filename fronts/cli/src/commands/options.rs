@@ -1,14 +1,14 @@
-//! Tells our own options from words that are somebody else's.
+//! Distinguishes our own options from words that belong to a server or prompt.
 
 use std::ffi::OsString;
 
-/// How many words an option of ours is.
+/// The number of words that an option of ours takes.
 pub(super) enum Own {
     Alone,
     WithValue,
 }
 
-/// Takes options of ours as long as there are any; the first word that is none.
+/// Consumes options of ours; returns the first word that is not one.
 pub(super) fn take_options(
     words: &mut impl Iterator<Item = OsString>,
     taken: &mut Vec<OsString>,
@@ -27,7 +27,7 @@ pub(super) fn take_options(
     }
 }
 
-/// Whether a word is an option of ours.
+/// Recognises an option of ours; `None` for other words.
 pub(super) fn own(commands: &[&clap::Command], word: &str) -> Option<Own> {
     if matches!(word, "-h" | "--help" | "-V" | "--version") {
         return Some(Own::Alone);
@@ -46,7 +46,7 @@ pub(super) fn own(commands: &[&clap::Command], word: &str) -> Option<Own> {
     match (known.get_action().takes_values(), value) {
         (true, None) => Some(Own::WithValue),
         (true, Some(_)) | (false, None) => Some(Own::Alone),
-        // A switch has no value, so this is for an argument of the same name.
+        // A switch takes no value, so this word is for a prompt's argument of the same name.
         (false, Some(_)) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `capstan pins`: which tools are not what was approved, and what has become of them.
+//! `capstan pins`: shows tools that differ from their approved definitions, and approves them.
 
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ fn refuse_unknown(args: &PinsArgs, reviews: &[(ServerName, Review)]) -> Result<(
     }
 }
 
-/// Approves what was looked at, and not what may be there by now.
+/// Approves the definitions that were shown, not those that the servers have by now.
 async fn approve(
     context: &Context,
     hub: &Hub,
@@ -104,7 +104,7 @@ async fn approve(
             Standing::New | Standing::Changed | Standing::Lost => {
                 context.print.note(&format!("approved `{server}__{}`", clean(tool)));
             }
-            // It is not for a command to say what a file does not.
+            // A command cannot allow a tool that the file does not list.
             Standing::Unexpected => context.print.warning(&format!(
                 "`{server}__{}` is not among `expected_tools` and stays refused",
                 clean(tool)
@@ -153,7 +153,7 @@ fn cells((server, review): &(ServerName, Review)) -> Vec<String> {
     vec![server.to_string(), review.tool.clone(), review.standing.as_str().to_owned()]
 }
 
-/// What is other than what was approved, line by line.
+/// The differences from the approved definition, line by line.
 fn difference(review: &Review) -> String {
     let before = review.before.as_deref().unwrap_or_default();
     TextDiff::from_lines(before, &review.now).unified_diff().context_radius(2).to_string()

@@ -17,7 +17,7 @@ use crate::person::{Person, Typed};
 
 pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, AppError> {
     let manner = manner(args.elicit.as_deref(), args.ask)?;
-    // A slash before the name, as in a chat, does no harm.
+    // A slash before the name, as in a chat, is accepted.
     let name = args.prompt.strip_prefix('/').unwrap_or(&args.prompt).to_owned();
     let message = format!("looking for `{name}`");
     let wait = Context::patience(&WaitArgs::default());
@@ -41,8 +41,8 @@ pub(crate) async fn run(context: &Context, args: &PromptArgs) -> Result<Exit, Ap
 
 /// Moves our own options from among the words of a prompt to before them.
 ///
-/// What a prompt is given as `--name` is decided by its server, so no parser of ours can know it;
-/// whatever is not ours is left to the prompt.
+/// The server decides which `--name` arguments a prompt has, so our parser cannot know them; every
+/// word that is not one of our options is left to the prompt.
 pub(crate) fn normalise(command: &clap::Command, words: Vec<OsString>) -> Vec<OsString> {
     let Some(prompt) = command.find_subcommand("prompt") else { return words };
     let own = |word: &OsString| own(&[command, prompt], word.to_str()?);

@@ -1,4 +1,4 @@
-//! `capstan prompts`: the prompts of all servers, or one of them in full.
+//! `capstan prompts`: lists the prompts of all servers, or shows one in full.
 
 use std::fmt::Write as _;
 
@@ -68,7 +68,7 @@ fn show(context: &Context, items: &[ListedItem]) {
     context.print.data(&table(&["PROMPT", "ARGUMENTS", "DESCRIPTION"], &cells, width()));
 }
 
-/// An argument; one that can be left out stands in brackets.
+/// The name of an argument; optional ones are in brackets.
 fn written(slot: &Slot) -> String {
     match slot.need {
         Need::Required => slot.name.clone(),

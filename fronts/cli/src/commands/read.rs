@@ -45,7 +45,7 @@ fn deliver(context: &Context, file: Option<&Path>, result: &Json) -> Result<Exit
             return Err(failure.hint("`--json --output FILE` writes everything"));
         }
         (None, _) if context.print.wants_json() => context.print.bytes(result.as_bytes()),
-        // What reads a pipe wants what is there, byte for byte; only a person needs it cleaned.
+        // A pipe gets the content byte for byte; only output for a person is cleaned.
         (None, Some(part)) if !stdout_is_terminal() => context.print.raw(part.as_bytes()),
         (None, Some(_) | None) => context.print.data(&answer::text(Kind::Resource, result)),
     }

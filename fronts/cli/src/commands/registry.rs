@@ -1,4 +1,4 @@
-//! `capstan registry`: servers that others offer.
+//! `capstan registry`: finds and adds servers from a registry.
 
 use std::cell::Cell;
 
@@ -70,7 +70,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
         }
         Way::Bundle { url, sha256 } => {
             context.print.note(&format!("{offered}: the bundle {}", line(&url)));
-            // Only what is in it says what will be started.
+            // Only the contents of the bundle show what will be started.
             let settings = settings(args)?;
             let (entry, more) =
                 context.host.fetch_bundle(address, &url, &sha256, &settings).await?;
@@ -108,7 +108,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
     Ok(Exit::Ok)
 }
 
-/// What `--set` says.
+/// Parses the `--set` options.
 fn settings(args: &RegistryAddArgs) -> Result<Vec<(String, String)>, AppError> {
     let pair = |text: &String| {
         let (key, value) = text.split_once('=').ok_or_else(|| {
@@ -119,7 +119,7 @@ fn settings(args: &RegistryAddArgs) -> Result<Vec<(String, String)>, AppError> {
     args.settings.iter().map(pair).collect()
 }
 
-/// What will be started or reached.
+/// The command or URL that will be used.
 fn shown(entry: &NewServer) -> String {
     match &entry.target {
         NewTarget::Stdio(program) | NewTarget::Cli(program) => {
@@ -130,7 +130,8 @@ fn shown(entry: &NewServer) -> String {
     }
 }
 
-/// What it will be given or sent. The values are the registry's, with variables for the user's.
+/// Prints the variables or headers of the entry. Values come from the registry, with references for
+/// values of the user.
 fn tell_pairs(context: &Context, entry: &NewServer) {
     let (what, pairs) = pairs(entry);
     for (name, value) in pairs {
@@ -138,7 +139,8 @@ fn tell_pairs(context: &Context, entry: &NewServer) {
     }
 }
 
-/// The same without values, which a bundle may have taken from the user's settings.
+/// Prints the names of the variables or headers without values, which a bundle may have taken from
+/// the user's settings.
 fn tell_names(context: &Context, entry: &NewServer) {
     let (what, pairs) = pairs(entry);
     for (name, _) in pairs {
@@ -165,12 +167,12 @@ fn tell_needs(context: &Context, needs: &[Need]) {
     }
 }
 
-/// Somebody else's text on one line, so that it cannot look like lines of ours.
+/// Text from a third party on one line, so that it cannot look like lines of ours.
 fn line(text: &str) -> String {
     clean(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whoever adds a server lets somebody else's program run here.
+/// Asks for confirmation, because adding a server lets a third party's program run here.
 fn confirm(args: &RegistryAddArgs) -> Result<(), AppError> {
     if args.yes {
         return Ok(());

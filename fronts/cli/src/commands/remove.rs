@@ -1,4 +1,4 @@
-//! `capstan remove`: takes a server out of the configuration.
+//! `capstan remove`: removes a server from the configuration.
 
 use capstan_app::api::RemoveServer;
 use capstan_app::{AppError, ConfigFile};
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, AppE
     Ok(Exit::Ok)
 }
 
-/// The file that a server stands in, and its name there.
+/// The file in which a server is configured, and its name there.
 pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, String), AppError> {
     if let Some(scope) = args.scope {
         let file = context.host.target(Some(scope_of(scope)), &context.selection)?;

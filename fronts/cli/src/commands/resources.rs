@@ -1,4 +1,4 @@
-//! `capstan resources`: the resources and templates of servers.
+//! `capstan resources`: lists the resources and templates of servers.
 
 use capstan_app::AppError;
 use capstan_app::api::{ListResources, ListedItem};

@@ -1,4 +1,4 @@
-//! `capstan serve`: all servers behind one endpoint, for other programs.
+//! `capstan serve`: serves all servers to other programs at one endpoint.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -20,13 +20,13 @@ use crate::exit::Exit;
 use crate::print::log_as_json;
 use crate::serving::{Face, HttpFace, Ready, Serving, TlsFiles};
 
-/// Where to listen when nobody says otherwise.
+/// The default address to listen on.
 pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
-/// How many tools are shown.
+/// Maximum number of tools that are shown.
 const SHOWN: usize = 20;
 
-/// How much of a description is shown, in columns.
+/// Maximum width of a description, in columns.
 const DESCRIPTION: usize = 72;
 
 pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, AppError> {
@@ -52,7 +52,7 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, App
     Ok(Exit::Ok)
 }
 
-/// How HTTP is served: as the command line says, else as the configuration does.
+/// The HTTP settings, from the command line, else from the configuration.
 fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFace, AppError> {
     refuse_unsupported(setup)?;
     let gateway = &setup.loaded.config.gateway;
@@ -70,7 +70,7 @@ fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFa
     Ok(HttpFace { listen, metrics, insecure: args.insecure, tls: tls(gateway, args) })
 }
 
-/// Refuses an address that other machines reach, unless the command line allows it.
+/// Refuses an address that other machines can reach, unless the command line allows it.
 fn refuse_exposed(address: SocketAddr, args: &ServeArgs) -> Result<(), AppError> {
     if address.ip().to_canonical().is_loopback() || args.insecure {
         return Ok(());
@@ -84,19 +84,19 @@ fn refuse_exposed(address: SocketAddr, args: &ServeArgs) -> Result<(), AppError>
     ))
 }
 
-/// Where to listen when the command line does not say.
+/// The configured address to listen on.
 pub(super) fn configured(setup: &Setup) -> Result<SocketAddr, AppError> {
     let address = &setup.loaded.config.gateway.listen;
     parse(address).map_err(|failure| at("listen", failure))
 }
 
-/// Says which key of the configuration has the address that cannot be read.
+/// Adds the configuration key to an error about its address.
 fn at(key: &str, failure: AppError) -> AppError {
     let message = format!("`gateway.{key}`: {}", failure.message);
     AppError { message, kind: ErrorKind::Config, ..failure }
 }
 
-/// A file that asks for auth must not lead to a gateway without it.
+/// Refuses unsupported keys: a file that requires auth must not lead to a gateway without it.
 fn refuse_unsupported(setup: &Setup) -> Result<(), AppError> {
     let unapproved = |problem: &Problem| {
         let place = problem.place.as_ref();
@@ -124,7 +124,7 @@ fn tls(gateway: &Gateway, args: &ServeArgs) -> Option<TlsFiles> {
     }
 }
 
-/// Reads an address: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`, `8080`, `0.0.0.0`.
+/// Parses an address: `127.0.0.1:8080`, `[::1]:8080`, `localhost:8080`, `:8080`, `8080`, `0.0.0.0`.
 pub(super) fn parse(text: &str) -> Result<SocketAddr, AppError> {
     let text = text.trim();
     let here = |port: &str| port.parse().ok().map(|port| SocketAddr::new(USUAL.ip(), port));
@@ -138,7 +138,8 @@ pub(super) fn parse(text: &str) -> Result<SocketAddr, AppError> {
     })
 }
 
-/// Says where the gateway is, and to whoever watches what there is and how to use it.
+/// Prints the address of the gateway and, on a terminal or with `--demo`, its tools and how to use
+/// it.
 async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     let address = ready.exposed.as_ref().unwrap_or(&ready.url);
     context.print.note(&format!("listening on {address}"));
@@ -174,7 +175,7 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     tell_how(context, hub, &public_url.as_deref().map_or(ready.url, endpoint));
 }
 
-/// Says which servers are missing from the list; of those that failed the log tells.
+/// Warns about servers that have not answered yet; failed servers are reported in the log.
 fn tell_pending(context: &Context, gathered: &Gathered) {
     let names: Vec<String> = gathered.pending.iter().map(|name| format!("`{name}`")).collect();
     if !names.is_empty() {
@@ -182,7 +183,7 @@ fn tell_pending(context: &Context, gathered: &Gathered) {
     }
 }
 
-/// Says how a client is told of the gateway.
+/// Prints how to configure clients for the gateway.
 fn tell_how(context: &Context, hub: &Hub, url: &str) {
     let server = json!({ "mcpServers": { "capstan": { "type": "http", "url": url } } });
     let text = serde_json::to_string_pretty(&server).unwrap_or_default();
@@ -197,7 +198,7 @@ fn tell_how(context: &Context, hub: &Hub, url: &str) {
     context.print.note("Ctrl-C ends it");
 }
 
-/// The endpoint at an address that may or may not name it.
+/// The endpoint for a URL that may or may not include its path.
 pub(super) fn endpoint(url: &str) -> String {
     let base = url.trim_end_matches('/');
     if base.ends_with("/mcp") { base.to_owned() } else { format!("{base}/mcp") }

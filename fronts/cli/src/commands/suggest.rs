@@ -1,14 +1,14 @@
-//! `--complete`: what a value could become, as its server says.
+//! `--complete`: prints the server's completions of a value.
 //!
-//! The server is asked because the command asks for it. A shell that asked at every press of Tab
-//! would start the server each time, since no connection outlives a command.
+//! The server is queried only because the command requests it. If a shell did this at every press
+//! of Tab, it would start the server each time, because no connection outlives a command.
 
 use capstan_text::clean::one_line;
 
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// The argument that is being typed and its beginning: `NAME=BEGINNING`, or `NAME` for none.
+/// Splits `NAME=BEGINNING` into the argument and the beginning of its value; `NAME` alone has none.
 pub(super) fn split(typed: &str) -> (String, String) {
     let (name, value) = typed.split_once('=').unwrap_or((typed, ""));
     (name.to_owned(), value.to_owned())

@@ -1,4 +1,4 @@
-//! `capstan tools`: the tools of all servers, or one of them in full.
+//! `capstan tools`: lists the tools of all servers, or shows one in full.
 
 use capstan_app::AppError;
 use capstan_app::api::{ListTools, ToolRow};
@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
 
-/// Most hidden tools that are named.
+/// Maximum number of hidden tools that are named.
 const MAX_TOLD: usize = 10;
 
 pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, AppError> {

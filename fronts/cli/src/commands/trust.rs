@@ -1,6 +1,6 @@
-//! `capstan trust`: approve the project's configuration files.
+//! `capstan trust`: approves the project's configuration files.
 //!
-//! A file that came with a project starts nothing until somebody has looked at it.
+//! A file that came with a project starts nothing until a person has reviewed it.
 
 use capstan_app::{AppError, Approval, ConfigFile};
 use capstan_config::{Hide, Scope, redact_file};
@@ -13,10 +13,10 @@ use crate::args::TrustArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// Lines around a change.
+/// Number of context lines around a change.
 const CONTEXT: usize = 3;
 
-/// Lines of ours around a file.
+/// Number of our lines around a file.
 const ROOM: Room = Room { above: 1, below: 3, after: After::Question };
 
 pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, AppError> {
@@ -59,18 +59,18 @@ fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(),
     if !(args.yes || confirmed(file, &shown)?) {
         return Err(AppError::denied("not approved"));
     }
-    // What was seen, not what is there by now: the file may have changed during the question.
+    // Approves the text that was shown: the file may have changed during the question.
     context.host.approve(file, &seen)?;
     context.print.note(&format!("approved {path}"));
     Ok(())
 }
 
-/// The text of a file without its secrets.
+/// The text of a file with its secrets redacted.
 fn redacted(file: &ConfigFile, text: &str) -> String {
     redact_file(&file.path.to_string_lossy(), text, Hide::Secrets)
 }
 
-/// The lines that have changed, without their secrets; a secret that has changed is a change too.
+/// The changed lines with secrets redacted; a changed secret counts as a change too.
 fn difference(file: &ConfigFile, before: &str, now: &str) -> String {
     fn lines(text: &str) -> Vec<&str> {
         text.split_inclusive('\n').collect()
@@ -98,7 +98,7 @@ fn difference(file: &ConfigFile, before: &str, now: &str) -> String {
     shown
 }
 
-/// Shows what is to be approved, and asks.
+/// Shows the text to approve and asks the person.
 fn confirmed(file: &ConfigFile, shown: &str) -> Result<bool, AppError> {
     if !stdin_is_terminal() {
         return Err(AppError::usage("nobody is there to ask")

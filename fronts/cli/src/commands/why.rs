@@ -1,4 +1,4 @@
-//! `capstan why`: what would be decided about a call, and by which rule.
+//! `capstan why`: explains the decision about a call, and the rule it comes from.
 
 use capstan_app::AppError;
 use capstan_hub::{Call, Door, Explained, Hub};
@@ -34,7 +34,7 @@ pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppEr
     let mut explained = explain(hub, &caller, &args.tool, &arguments).await?;
     drop(waiting);
     if !args.arguments.is_empty() {
-        // Whoever gives some means these.
+        // Arguments were given, so other arguments do not matter.
         explained.by_arguments.clear();
     }
     if context.print.wants_json() {
@@ -49,7 +49,7 @@ pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppEr
     Ok(if denied { Exit::Denied } else { Exit::Ok })
 }
 
-/// What is decided about the resource, tool or prompt that was typed.
+/// Explains the decision about the resource, tool or prompt that was typed.
 async fn explain(
     hub: &Hub,
     caller: &Caller,
@@ -65,7 +65,8 @@ async fn explain(
     }
     match hub.explain(call(Target::tool(item))).await {
         Err(unknown @ CallError::Unknown { .. }) => {
-            // What is no tool may be a prompt; if not, the nearest tool is the better hint.
+            // A name that is no tool may be a prompt; if it is neither, the error with the nearest
+            // tool is more useful.
             hub.explain(call(Target::prompt(item))).await.map_err(|_| unknown)
         }
         result => result,
@@ -80,7 +81,7 @@ fn show(context: &Context, tool: &str, explained: &Explained) {
     explained::tell_by_arguments(&context.print, &explained.by_arguments);
 }
 
-/// Says what the verdict means to whoever calls.
+/// Prints what the verdict means for the caller.
 fn tell_what_follows(context: &Context, door: Door, explained: &Explained) {
     let what = match explained.kind {
         Kind::Tool => "tool",

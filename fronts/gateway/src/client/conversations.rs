@@ -11,27 +11,27 @@ use capstan_hub::Session;
 use crate::client::Party;
 use crate::fairness::client_names::{ClientNetwork, NameCount};
 
-/// After so long without a request a conversation is over.
+/// A conversation expires after this time without a request.
 const IDLE: Duration = Duration::from_mins(30);
 
-/// Conversations that are kept; when there are more, the one that was quiet longest is over.
+/// Maximum number of conversations; above it, the least recently used one is removed.
 const MAX_CONVERSATIONS: usize = 10_000;
 
 /// Conversations of clients without a session.
 #[derive(Default)]
 pub(crate) struct Conversations(Mutex<HashMap<Parties, Kept>>);
 
-/// A caller, and which of its clients.
+/// Caller and client of a conversation: the key of the map.
 type Parties = (String, Whose);
 
-/// Whose conversation it is.
+/// The clients that share one conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Whose {
-    /// That of clients of this name, for their quota.
+    /// Clients with this name, for their quota.
     Named(Option<String>),
-    /// That of clients of this name from there, for what they remember.
+    /// Clients with this name from this network, for their remembered answers.
     At(Option<String>, ClientNetwork),
-    /// That of all from there who come under ever new names, for their quota.
+    /// All clients of this network beyond the names that count individually, for their quota.
     Among(ClientNetwork),
 }
 
@@ -43,7 +43,7 @@ struct Kept {
 // === impl Conversations ===
 
 impl Conversations {
-    /// The conversation of a party whose client has this name; it may begin now.
+    /// Returns the conversation of a party and client name; creates it if needed.
     pub(crate) fn of(
         &self,
         party: &Party,
@@ -53,7 +53,8 @@ impl Conversations {
     ) -> Arc<Session> {
         let subject = &party.caller.subject;
         match (party.counted, party.caller.from.map(ClientNetwork::of)) {
-            // Nobody knows which of them comes: they count together, and nothing is remembered.
+            // These clients cannot be told apart: they share one quota, and no answer is
+            // remembered.
             (NameCount::Among(place), _) => {
                 Arc::new(self.find(subject, Whose::Among(place), now, begin).beside())
             }
@@ -65,7 +66,7 @@ impl Conversations {
         }
     }
 
-    /// Ends what has been quiet for too long.
+    /// Removes conversations that have been idle for too long.
     pub(crate) fn sweep(&self, now: Duration) {
         self.kept().retain(|_, kept| now.saturating_sub(kept.used) < IDLE);
     }
@@ -135,7 +136,7 @@ mod tests {
         assert!(!Arc::ptr_eq(&first, &of("ann", Some("editor"), 2000)));
     }
 
-    /// What is remembered belongs to a conversation.
+    /// Remembered answers belong to one conversation.
     #[test]
     fn strangers_share_a_conversation_only_by_one_name_at_one_address_that_counts_for_itself() {
         let conversations = Conversations::default();

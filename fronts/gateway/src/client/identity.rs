@@ -10,7 +10,7 @@ use capstan_wire::{Json, object};
 
 use crate::client::Party;
 
-/// `_meta` keys by which a call says which agent makes it; the first that is there counts.
+/// `_meta` keys that name the agent behind a call; the first one present counts.
 pub(crate) const CALLER_ID: [&str; 2] = ["capstan/caller_id", "caller_id"];
 
 /// The name of a client, as `clientInfo` has it.
@@ -18,7 +18,7 @@ pub(crate) fn client_name(info: Option<&Json>) -> Option<String> {
     label(&object::get_string(info?, "name")?)
 }
 
-/// The party with what the client calls itself.
+/// Returns the party with the name and version that its client declares.
 pub(crate) fn named(party: Party, info: Option<&Json>) -> Party {
     let Some(name) = client_name(info) else { return party };
     let version = info.and_then(|info| object::get_string(info, "version"));

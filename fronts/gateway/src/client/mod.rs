@@ -1,6 +1,6 @@
 //! A connected client; a modern client lasts for one request.
 //!
-//! [`identity`] reads what a client declares about itself; [`conversations`] keeps quotas of
+//! `identity` reads what a client declares about itself; `conversations` keeps quotas of
 //! clients without a session.
 
 pub(crate) mod identity;
@@ -24,13 +24,13 @@ use crate::protocol::capabilities;
 use crate::protocol::era::Era;
 use crate::protocol::revision::Revision;
 
-/// Messages to a client that belong to no request and wait to be sent; more are left out.
+/// Capacity of the queue of messages that belong to no request; messages beyond it are dropped.
 const INBOX: usize = 256;
 
-/// Requests of one client that are worked on at the same time.
+/// Maximum number of concurrent requests of one client.
 pub const MAX_RUNNING: usize = 1024;
 
-/// Resources that one client may subscribe to.
+/// Maximum number of resource subscriptions of one client.
 pub(crate) const MAX_SUBSCRIPTIONS: usize = 1024;
 
 /// A client of the gateway.
@@ -64,15 +64,15 @@ pub enum View {
 /// The caller behind a connection.
 #[derive(Clone)]
 pub struct Party {
-    /// Who calls.
+    /// The caller.
     pub caller: Arc<Caller>,
     /// The session that the quota counts for; without one, it is found by caller and client name.
     pub session: Option<Arc<Session>>,
     /// The servers that it sees.
     pub view: View,
-    /// Tells it apart from others; the same for all requests of one connection.
+    /// Unique number; the same for all requests of one connection.
     pub(crate) number: u64,
-    /// How it is counted where it has no identity.
+    /// How it is counted if it is not authenticated.
     pub(crate) counted: NameCount,
 }
 
@@ -80,17 +80,17 @@ pub struct Party {
 struct State {
     /// The least severe log messages that it receives; `None` for all.
     level: Option<Level>,
-    /// Where messages that belong to no request go.
+    /// Channel for messages that belong to no request.
     inbox: Option<mpsc::Sender<Bytes>>,
-    /// Requests of ours that it has not answered yet.
+    /// Pending requests of the gateway to the client.
     asks: HashMap<u64, oneshot::Sender<Reply>>,
-    /// Requests of its own that are worked on.
+    /// Running requests of the client.
     running: HashMap<RequestId, AbortHandle>,
-    /// The resources it wants to hear of, with the name by which it knows each.
+    /// Subscribed resources, each with the name that the client uses for it.
     subscriptions: HashMap<(ServerName, String), String>,
 }
 
-/// How serious a log message is.
+/// Severity of a log message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     Debug,
@@ -139,12 +139,12 @@ impl Client {
         }
     }
 
-    /// The revision it speaks.
+    /// The protocol revision of the client.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// Who it is.
+    /// The caller.
     pub fn caller(&self) -> &Arc<Caller> {
         &self.caller
     }
@@ -154,8 +154,9 @@ impl Client {
         &self.view
     }
 
-    /// From now on, messages that belong to no request come out here. Whoever had them before
-    /// gets no more.
+    /// Opens the channel for messages that belong to no request.
+    ///
+    /// Replaces the previous receiver, which gets no more messages.
     pub fn open_inbox(&self) -> mpsc::Receiver<Bytes> {
         let (sender, receiver) = mpsc::channel(INBOX);
         self.state().inbox = Some(sender);
@@ -173,7 +174,7 @@ impl Client {
         }
     }
 
-    /// A message could not be told to the client. A question in it is as good as declined.
+    /// Handles a message that could not be delivered. A question in it counts as declined.
     pub fn unheard(&self, message: &Bytes) {
         if let Ok(Message::Request { id: RequestId::Number(id), .. }) = Message::parse(message)
             && let Ok(id) = u64::try_from(id)
@@ -183,7 +184,7 @@ impl Client {
         }
     }
 
-    /// Ends a request that the client no longer waits for.
+    /// Aborts a request that the client has cancelled.
     pub fn cancel(&self, id: &RequestId) {
         let running = self.state().running.remove(id);
         if let Some(running) = running {
@@ -191,7 +192,7 @@ impl Client {
         }
     }
 
-    /// Ends all of its requests.
+    /// Aborts all running requests of the client.
     pub(crate) fn cancel_all(&self) {
         let running = std::mem::take(&mut self.state().running);
         for running in running.into_values() {
@@ -199,7 +200,9 @@ impl Client {
         }
     }
 
-    /// Sends a message that belongs to no request; whether there is a way and room for it.
+    /// Sends a message that belongs to no request.
+    ///
+    /// Returns false without a receiver or room in its queue.
     pub(crate) fn tell(&self, message: Bytes) -> bool {
         let Some(inbox) = self.state().inbox.clone() else { return false };
         let is_told = inbox.try_send(message).is_ok();
@@ -209,7 +212,7 @@ impl Client {
         is_told
     }
 
-    /// The number of a new request of ours, and where its reply comes out.
+    /// Registers a new request to the client; returns its id and a handle for the reply.
     pub(crate) fn ask(self: &Arc<Self>) -> (u64, Asked) {
         let id = self.next_ask.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
@@ -217,7 +220,7 @@ impl Client {
         (id, Asked { client: Arc::clone(self), id, receiver })
     }
 
-    /// Starts the task of a request, unless the client has no room for it.
+    /// Starts the task of a request, unless the client has too many or one with this id is running.
     ///
     /// The check and the entry are one step, so that a refused request never runs on any thread.
     pub(crate) fn start(
@@ -243,7 +246,7 @@ impl Client {
         self.state().running.insert(id.clone(), handle);
     }
 
-    /// Removes a request from those that run.
+    /// Removes a request from the running ones.
     pub(crate) fn finished(&self, id: &RequestId) {
         self.state().running.remove(id);
     }
@@ -256,7 +259,7 @@ impl Client {
         self.state().level = Some(level);
     }
 
-    /// Subscribes it to a resource, which it knows as `shown`; `false` without room.
+    /// Subscribes the client to a resource, which it calls `shown`; false if there are too many.
     pub(crate) fn subscribe(&self, server: ServerName, uri: String, shown: String) -> bool {
         let mut state = self.state();
         let room = state.subscriptions.len() < MAX_SUBSCRIPTIONS;
@@ -270,7 +273,7 @@ impl Client {
         self.state().subscriptions.remove(&(server.clone(), uri.to_owned())).is_some()
     }
 
-    /// The name by which it knows a resource that it wants to hear of.
+    /// The client's name for a subscribed resource.
     pub(crate) fn subscribed(&self, server: &ServerName, uri: &str) -> Option<String> {
         self.state().subscriptions.get(&(server.clone(), uri.to_owned())).cloned()
     }
@@ -279,7 +282,7 @@ impl Client {
         self.state().subscriptions.keys().cloned().collect()
     }
 
-    /// Whether it declared a capability.
+    /// True if the client declared this capability.
     pub(crate) fn can(&self, capability: &str) -> bool {
         object::get(&self.capabilities, capability).is_some()
     }
@@ -295,7 +298,7 @@ impl Drop for Client {
     }
 }
 
-/// A request of ours to a client that has not been answered yet.
+/// A pending request of the gateway to a client.
 pub(crate) struct Asked {
     client: Arc<Client>,
     id: u64,
@@ -305,7 +308,7 @@ pub(crate) struct Asked {
 // === impl Asked ===
 
 impl Asked {
-    /// The client's reply; `None` when there will be none.
+    /// Waits for the client's reply; `None` if there will be none.
     pub(crate) async fn reply(mut self) -> Option<Reply> {
         (&mut self.receiver).await.ok()
     }

@@ -15,7 +15,7 @@ pub struct Answer {
     head: Vec<u8>,
     body: Text,
     tail: Bytes,
-    /// The JSON-RPC code, when it is an error.
+    /// The JSON-RPC error code, if it is an error.
     error: Option<i64>,
 }
 
@@ -87,7 +87,7 @@ impl Answer {
         Self::fault(id, &Fault::new(code, message))
     }
 
-    /// The JSON-RPC code, when it is an error.
+    /// The JSON-RPC error code, if it is an error.
     pub fn error_code(&self) -> Option<i64> {
         self.error
     }
@@ -111,7 +111,7 @@ impl Answer {
         [self.head.into(), body, self.tail]
     }
 
-    /// The parts, in order. A page is never held in memory as a whole.
+    /// The parts, in order. A page is never held in memory completely.
     pub fn parts(self) -> Partly {
         let body = match self.body {
             Text::Bytes(body) => Body::Bytes(Some(body)),

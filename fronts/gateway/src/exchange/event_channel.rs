@@ -9,8 +9,9 @@ use std::task::{Context, Poll, Waker};
 
 use tokio::sync::Notify;
 
-/// Bytes that may wait in one channel. One awaited event may exceed it, so that a question always
-/// gets through.
+/// Maximum number of bytes in one channel.
+///
+/// One awaited event may exceed it, so that a question always gets through.
 const MOST: usize = 1024 * 1024;
 
 /// Overhead of one event, in bytes.
@@ -22,7 +23,7 @@ pub(crate) struct EventSender<T>(Arc<Shared<T>>);
 /// The receiving side. Dropping it closes the channel.
 pub(crate) struct EventReceiver<T>(Arc<Shared<T>>);
 
-/// Why an event was not sent. The event is returned.
+/// The reason why an event was not sent. The event is returned.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SendError<T> {
     /// The channel is full.
@@ -51,7 +52,7 @@ pub(crate) trait Size {
     fn size(&self) -> usize;
 }
 
-/// Whether the sender waits for room.
+/// The behaviour of a send without room.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Waits {
     Yes,
@@ -79,7 +80,8 @@ impl<T: Size> EventSender<T> {
             return Err(SendError::Closed(event));
         }
         let size = state.size + cost(&event);
-        // An event always fits an empty channel, and an awaited one fits while there is any room.
+        // Any event fits into an empty channel; an awaited one fits as long as the limit is not
+        // exceeded.
         let has_room = match waits {
             Waits::Yes => state.size <= MOST,
             Waits::No => size <= MOST || state.waiting.is_empty(),
@@ -97,7 +99,7 @@ impl<T: Size> EventSender<T> {
         Ok(())
     }
 
-    /// Sends an event when there is room; returns it when the receiver is gone.
+    /// Waits for room and sends an event; returns it if the receiver is gone.
     pub(crate) async fn send(&self, mut event: T) -> Result<(), T> {
         loop {
             // Created before the check, so that no notification is missed.
@@ -173,7 +175,7 @@ impl<T> Shared<T> {
     }
 }
 
-/// The room that an event takes.
+/// The cost of an event: its size and overhead.
 fn cost(event: &impl Size) -> usize {
     event.size().saturating_add(EACH)
 }
@@ -224,7 +226,7 @@ mod tests {
         sender.try_send(Sized(half / 2)).unwrap();
         let rest = [(); 4].map(|()| receiver.try_next().unwrap());
         assert_eq!(rest, [half, 7, 8, half / 2].map(Sized));
-        // Alone even what is too large has room.
+        // Even an oversized event fits into an empty channel.
         sender.try_send(Sized(2 * MOST)).unwrap();
     }
 

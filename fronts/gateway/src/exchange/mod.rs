@@ -1,7 +1,7 @@
 //! One request of a client: messages while it runs, then its answer.
 //!
-//! [`Exchange`] owns the task of a request and the receiver of its [`event_channel`]. [`answer`]
-//! composes whole answers; a [`streamed_answer`] is sent while its server still sends it.
+//! [`Exchange`] owns the task of a request and the receiver of its `event_channel`. `answer`
+//! composes whole answers; a `streamed_answer` is sent while its server still sends it.
 //!
 //! **Invariant:** all events that a task sent go out before its answer, on any number of threads.
 
@@ -43,7 +43,7 @@ pub struct Exchange {
     continuation: Option<Continuation>,
     /// Questions that the client has not been asked yet.
     questions: Vec<OpenQuestion>,
-    /// Ends when the questions are sent.
+    /// Elapses when the questions are to be sent.
     window: Option<Pin<Box<Sleep>>>,
 }
 
@@ -87,7 +87,7 @@ impl Exchange {
         Self::ready(id, Err(fault))
     }
 
-    /// A request that a task works on. `start` is not called when the client has no room for it.
+    /// Starts a request with its own task. `start` is not called if the client has no room for it.
     pub(crate) fn running(
         id: RequestId,
         client: &Arc<Client>,
@@ -110,7 +110,7 @@ impl Exchange {
         Self::running(id, client, events, || Task::new(work))
     }
 
-    /// Adds the way to continue after a question. Without it, questions are dropped.
+    /// Sets how the call continues after a question. Without it, questions are dropped.
     pub(crate) fn continued_by(mut self, continuation: Option<Continuation>) -> Self {
         self.continuation = continuation;
         self
@@ -120,7 +120,7 @@ impl Exchange {
         Self { id, work, client, continuation: None, questions: Vec::new(), window: None }
     }
 
-    /// The next message, then the answer, then `None`.
+    /// Returns the next message, then the answer, then `None`.
     pub async fn next(&mut self) -> Option<Out> {
         match self.next_or_stream().await? {
             Next::Out(out) => Some(out),
@@ -131,7 +131,8 @@ impl Exchange {
         }
     }
 
-    /// Like [`Self::next`], but a large answer may be streamed if the request allowed it.
+    /// Like [`Self::next`], but a large answer may be streamed if the request allows it.
+    ///
     /// Cancel-safe.
     pub async fn next_or_stream(&mut self) -> Option<Next> {
         if let Work::Running { events, task } = &mut self.work {
@@ -173,7 +174,7 @@ impl Exchange {
         }
     }
 
-    /// The answer that the result of the task makes; `None` when the request was cancelled.
+    /// Composes the answer from the result of the task; `None` if the request was cancelled.
     fn finish(&mut self, result: Result<Result<Done, Fault>, JoinError>) -> Option<Next> {
         let result = match result {
             Ok(Ok(Done::Streamed(mut streamed))) => {
@@ -269,7 +270,7 @@ mod tests {
     use crate::client::{Party, View};
     use crate::protocol::revision::Revision;
 
-    /// Attempts to have the task end between the two polls of an exchange.
+    /// Number of attempts to make the task end between the two polls of an exchange.
     const ROUNDS: i64 = 40_000;
 
     fn client() -> Arc<Client> {

@@ -51,12 +51,12 @@ pub(crate) enum Form {
     Streamed,
 }
 
-/// The error of an answer that broke off. Its connection must be closed.
+/// The error of an answer that was cut off. Its connection must be closed.
 #[derive(Debug, thiserror::Error)]
 #[error("an answer broke while it was sent")]
 pub struct Cut(#[source] Option<CallError>);
 
-/// Streams an answer if its client accepts that; otherwise waits for the whole answer.
+/// Streams an answer if its client accepts that; otherwise waits for the complete answer.
 ///
 /// Metrics and the span of the call record its end.
 pub(crate) async fn begin(
@@ -75,7 +75,7 @@ pub(crate) async fn begin(
     };
     let result = match delivered {
         Ok(Delivery::Whole(screened)) => Ok(screened),
-        // Members are removed from the whole answer only.
+        // Members can only be removed from a complete answer.
         Ok(Delivery::Flowing(mut flowing))
             if era == Era::Modern || !flowing.shape().odd_structure =>
         {
@@ -107,7 +107,7 @@ impl StreamedAnswer {
         (self.head, self.delivered) = (Some(head), delivered);
     }
 
-    /// The next piece; `None` behind the last.
+    /// Polls the next piece; `None` after the last one.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Cut>>> {
         if let Some(head) = self.head.take() {
             return Poll::Ready(Some(Ok(head)));
@@ -135,7 +135,7 @@ impl StreamedAnswer {
         }))
     }
 
-    /// Collects the whole answer; an error is the answer in its place.
+    /// Collects the complete answer; an error holds the replacement answer.
     pub(crate) async fn whole(mut self) -> Result<Bytes, Result<Payload, Fault>> {
         let mut text = BytesMut::new();
         while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await {
@@ -144,7 +144,7 @@ impl StreamedAnswer {
         Ok(text.freeze())
     }
 
-    /// The answer in place of a result that broke before any of it was sent.
+    /// The replacement for a result that failed before any of it was sent.
     fn instead(&self, cut: &Cut) -> Result<Payload, Fault> {
         let result = cut.0.as_ref().filter(|_| self.kind == Kind::Tool).and_then(tool_error);
         if let Some(result) = result {

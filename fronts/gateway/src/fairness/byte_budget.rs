@@ -1,26 +1,26 @@
-//! How much may be kept for clients that may come back: of one session, and all together.
+//! Memory budget for events kept for clients that may reconnect: per session, and in total.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Bytes that are kept at the most, and those of one session.
+/// Maximum number of bytes in total, and for one session.
 const MAX: usize = 64 * 1024 * 1024;
 const MAX_OF_SESSION: usize = MAX / 8;
 
-/// Bytes that are kept.
+/// A budget of bytes.
 pub(crate) struct Budget {
     max: usize,
     spent: AtomicUsize,
-    /// What can be let go of when there is no more, by number; the lowest goes first.
+    /// Memory that can be released for others, by number; the lowest is released first.
     spare: Mutex<BTreeMap<u64, Weak<dyn Spare>>>,
-    /// Of which it is a part.
+    /// The budget that this one is a part of.
     whole: Option<Arc<Budget>>,
 }
 
 /// Memory that can be released when the budget is used up.
 pub(crate) trait Spare: Send + Sync {
-    /// Lets go of what it has, if it is still spare.
+    /// Releases the memory, if it is still spare.
     fn let_go(&self);
 }
 
@@ -42,13 +42,13 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// That of one session.
+    /// Creates the budget of one session.
     pub(crate) fn of_session(self: &Arc<Self>) -> Arc<Self> {
         let whole = Some(Arc::clone(self));
         Arc::new(Self { max: MAX_OF_SESSION, whole, ..Self::default() })
     }
 
-    /// So many bytes; `None` when they are not there, even without all that is spare.
+    /// Reserves bytes; `None` if they are not available even after all spare memory is released.
     pub(crate) fn take(self: &Arc<Self>, size: usize) -> Option<[Option<Spent>; 2]> {
         let own = self.take_own(size)?;
         let of_whole = match &self.whole {
@@ -58,14 +58,14 @@ impl Budget {
         Some([Some(own), of_whole])
     }
 
-    /// Notes that something can be let go of.
+    /// Registers memory that can be released.
     pub(crate) fn spare(&self, number: u64, spare: &Weak<dyn Spare>) {
         for budget in self.both() {
             budget.spares().insert(number, Weak::clone(spare));
         }
     }
 
-    /// Forgets what was noted under this number.
+    /// Removes the registration with this number.
     pub(crate) fn forget(&self, number: u64) {
         for budget in self.both() {
             budget.spares().remove(&number);

@@ -8,29 +8,29 @@ use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Names of one place that count for themselves; all further ones count together.
+/// Names per network that are counted individually; all further names share one count.
 pub(crate) const MAX_NAMES: usize = 8;
 
-/// Places that are kept; when there are more, those that were quiet longest are forgotten.
+/// Maximum number of networks; above it, the one that was idle longest is removed.
 const MAX_PLACES: usize = 10_000;
 
-/// After so long without a request a name is forgotten.
+/// A name is removed after this time without a request.
 const IDLE: Duration = Duration::from_mins(30);
 
-/// The names of all places, with when each was last heard.
+/// The names per network, with the time of the last request of each.
 #[derive(Default)]
 pub(crate) struct ClientNames(Mutex<HashMap<ClientNetwork, HashMap<String, Duration>>>);
 
-/// Where a client comes from: an address, or where one client has many of them, their network.
+/// The IP address of a client, or its /64 network for IPv6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientNetwork(IpAddr);
 
-/// How a client without an identity is counted.
+/// How an unauthenticated client is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum NameCount {
-    /// By its name.
+    /// Individually, by its name.
     Alone,
-    /// With all others of its place that come under ever new names.
+    /// Together with all other clients of its network beyond the first names.
     Among(ClientNetwork),
 }
 
@@ -47,7 +47,7 @@ impl ClientNetwork {
         }
     }
 
-    /// Whether it is this machine.
+    /// True for the local machine.
     pub(crate) fn is_here(self) -> bool {
         self.0.is_loopback()
     }
@@ -56,7 +56,7 @@ impl ClientNetwork {
 // === impl ClientNames ===
 
 impl ClientNames {
-    /// How a client of this name is counted.
+    /// Returns how a client with this name is counted.
     pub(crate) fn count(&self, place: ClientNetwork, name: &str, now: Duration) -> NameCount {
         let mut places = self.places();
         if !places.contains_key(&place) && places.len() >= MAX_PLACES {
@@ -78,7 +78,7 @@ impl ClientNames {
         counted
     }
 
-    /// Forgets what has not been heard for too long.
+    /// Removes names that have been idle for too long.
     pub(crate) fn sweep(&self, now: Duration) {
         self.places().retain(|_, names| {
             names.retain(|_, heard| now.saturating_sub(*heard) < IDLE);

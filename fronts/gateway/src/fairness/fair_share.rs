@@ -73,7 +73,7 @@ impl Peer {
     }
 }
 
-/// The name without a version, of which there may be as many as one likes.
+/// The client name without its version: a client could choose any number of versions.
 pub(crate) fn name(caller: &Caller) -> &str {
     let client = caller.client.as_deref().unwrap_or_default();
     client.rsplit_once('/').map_or(client, |(name, _)| name)
@@ -93,7 +93,7 @@ impl FairShares {
         Arc::new(Self { most, each, taken: Mutex::default() })
     }
 
-    /// A place; `None` when there is none left, or this peer has its share.
+    /// Takes a slot; `None` if no slot is free, or this peer has used its share.
     pub(crate) fn take(self: &Arc<Self>, peer: Peer) -> Option<Share> {
         let mut taken = self.taken();
         let count = |who: u64| taken.get(&who).copied().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The gateway: shared state, and the dispatch of requests to methods.
 //!
-//! [`renew`] replaces the hub of a running gateway; [`shutdown`] drains it and ends its calls.
+//! `renew` replaces the hub of a running gateway; `shutdown` drains it and ends its calls.
 
 pub(crate) mod renew;
 pub(crate) mod shutdown;
@@ -66,11 +66,13 @@ pub struct Gateway {
     pub(crate) stop: watch::Sender<bool>,
     /// Ends the calls that still run at the end of a shutdown.
     pub(crate) over: StopSignal,
-    /// Whether only clients on this machine can connect.
+    /// True if only clients on this machine can connect.
     pub(crate) own: AtomicBool,
     conversations: Conversations,
     pub(crate) names: ClientNames,
-    /// Number of the next state that a client carries, and the numbers that were used.
+    /// Number of the next state that a client carries.
+    ///
+    /// `spent` has the used numbers, with the time of use.
     states: AtomicU64,
     spent: Mutex<HashMap<u64, Duration>>,
     /// The log level that each server was set to.
@@ -80,18 +82,18 @@ pub struct Gateway {
 // === impl Gateway ===
 
 impl Gateway {
-    /// A gateway to the servers of a hub. Must be called within a tokio runtime.
+    /// Creates a gateway to the servers of a hub. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    /// If the system has no randomness.
     pub fn new(hub: Arc<Hub>) -> Result<Arc<Self>, NoRandomness> {
         Self::watched(hub, None)
     }
 
-    /// A gateway whose calls are traced.
+    /// Creates a gateway whose calls are traced.
     ///
     /// # Errors
-    /// When the system has no randomness.
+    /// If the system has no randomness.
     pub fn watched(
         hub: Arc<Hub>,
         tracer: Option<Arc<dyn Tracer>>,
@@ -127,18 +129,18 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// A new conversation of a caller: what its quota counts for.
+    /// Starts a new conversation of a caller, with its own quota.
     pub fn party(&self, caller: Arc<Caller>, view: View) -> Party {
         Party::new(caller, Some(Arc::new(self.hub().session())), view)
     }
 
-    /// A caller who comes without a conversation; it is found by what the client calls itself.
+    /// A caller without a conversation; the quota is found by caller and client name.
     pub fn stateless(&self, caller: Arc<Caller>, view: View) -> Party {
         Party::new(caller, None, view)
     }
 
-    /// The session that holds a party's quota and its remembered answers; `client` is the name of its
-    /// client.
+    /// Returns the session with a party's quota and remembered answers; `client` is its client's
+    /// name.
     pub(crate) fn session_of(&self, party: &Party, client: Option<String>) -> Arc<Session> {
         if let Some(session) = &party.session {
             return Arc::clone(session);
@@ -147,12 +149,12 @@ impl Gateway {
         self.conversations.of(party, client, self.now(), begin)
     }
 
-    /// Whether there is a server of that name.
+    /// True if there is a server with this name.
     pub fn knows(&self, server: &ServerName) -> bool {
         self.hub().has(server)
     }
 
-    /// Takes a request of any method but `initialize`.
+    /// Handles a request of any method but `initialize`.
     pub fn request(
         self: &Arc<Self>,
         client: &Arc<Client>,
@@ -163,7 +165,7 @@ impl Gateway {
         self.take(client, id, method, (params, Form::Whole))
     }
 
-    /// Takes a request of a client that accepts a streamed answer.
+    /// Handles a request of a client that accepts a streamed answer.
     pub fn request_streamed(
         self: &Arc<Self>,
         client: &Arc<Client>,
@@ -199,14 +201,14 @@ impl Gateway {
         }
     }
 
-    /// Takes a notification of a client.
+    /// Handles a notification of a client.
     pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
         if let Some(id) = cancelled(method, params) {
             client.cancel(&id);
         }
     }
 
-    /// Whether new requests are accepted.
+    /// True if new requests are accepted.
     pub fn is_ready(&self) -> bool {
         !*self.stopped.borrow()
     }
@@ -216,7 +218,7 @@ impl Gateway {
         self.metrics_of(&|_| true)
     }
 
-    /// The metrics as text for Prometheus, with only the servers that access rules let `caller` see.
+    /// The metrics as text for Prometheus, limited to the servers that `caller` may use.
     pub fn metrics_for(&self, caller: &Caller) -> String {
         let hub = self.hub();
         self.metrics_of(&|server| hub.policy().out_of_reach(caller, server).is_none())
@@ -308,7 +310,7 @@ impl Gateway {
         }
     }
 
-    /// Records the log level of a server if it is more verbose than before; whether it is.
+    /// Records the log level of a server if it is more verbose than before; returns true if it is.
     pub(crate) fn is_more(&self, server: &ServerName, level: Level) -> bool {
         let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
         match levels.get(server) {
@@ -333,7 +335,7 @@ impl Gateway {
         self.states.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Marks a state as used; whether this is its first use.
+    /// Marks a state as used; returns true on its first use.
     pub(crate) fn spend(&self, number: u64) -> bool {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         spent.insert(number, self.now()).is_none()
@@ -365,7 +367,7 @@ impl Gateway {
             }
             let now = gateway.now();
             let mut spent = gateway.spent.lock().unwrap_or_else(PoisonError::into_inner);
-            // By then the state itself is no longer good.
+            // By then the state itself has expired.
             spent.retain(|_, since| now.saturating_sub(*since) < MAX_STATE_AGE);
         }
     }

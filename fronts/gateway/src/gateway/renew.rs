@@ -1,5 +1,6 @@
-//! Another hub behind the same clients: what they have asked for goes on, and they are told of what
-//! looks otherwise now.
+//! Replaces the hub of a running gateway.
+//!
+//! Subscriptions and tasks continue. Clients are notified of lists that have changed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,14 +18,13 @@ struct Seen {
     view: View,
     caller: Arc<Caller>,
     listing: Listing,
-    /// The list of everything, and what they saw of it.
+    /// The unfiltered list, and the part that the caller saw.
     all: Arc<ListSnapshot>,
     own: Arc<ListSnapshot>,
 }
 
 impl Gateway {
-    /// Puts another hub in the place of the one before, which is given back. Calls that are under
-    /// way end where they began.
+    /// Replaces the hub and returns the previous one. Running calls end on the hub they started on.
     pub fn renew(self: &Arc<Self>, hub: &Arc<Hub>) -> Arc<Hub> {
         let seen = self.seen(hub);
         let before = self.put(Arc::clone(hub));
@@ -45,7 +45,7 @@ impl Gateway {
         before
     }
 
-    /// The lists that callers bound by access rules see, before and after.
+    /// Collects the lists that callers with access rules (before or after) have seen.
     fn seen(&self, hub: &Hub) -> Vec<Seen> {
         let before = self.hub();
         let mut all: Vec<(View, Arc<Caller>)> = self.audience.all();
@@ -71,8 +71,9 @@ impl Gateway {
         seen
     }
 
-    /// Tells a caller of a list of theirs that is another now while that of everything is not;
-    /// of that everybody is told.
+    /// Notifies a caller whose filtered list has changed while the unfiltered list has not.
+    ///
+    /// If the unfiltered list changes, all clients are notified anyway.
     async fn tell_if_other(self: &Arc<Self>, seen: Seen) {
         let Seen { view, caller, listing, all, own } = seen;
         let Ok(now) = self.seen_by(&view, &caller, listing).await else { return };
@@ -85,7 +86,7 @@ impl Gateway {
         }
     }
 
-    /// Asks servers that are others now to tell of what clients want to hear of.
+    /// Renews the subscriptions of clients at servers that were replaced.
     fn watch_again(
         self: &Arc<Self>,
         (before, hub): (&Arc<Hub>, &Arc<Hub>),
@@ -109,7 +110,7 @@ impl Gateway {
     }
 }
 
-/// The servers that are gone or stand for another connection now.
+/// The servers that were removed or have another connection now.
 fn changed(before: &Hub, now: &Hub) -> HashSet<ServerName> {
     before.servers().filter(|name| !before.shares(now, name)).cloned().collect()
 }

@@ -8,13 +8,13 @@ use tokio::time::sleep;
 
 use crate::gateway::Gateway;
 
-/// How often it is looked whether calls are still under way.
+/// Polling interval while calls are running.
 const STEP: Duration = Duration::from_millis(20);
 
-/// How long clients may take to read the last of what there is to say.
+/// Deadline for clients to read their last messages.
 pub(crate) const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// Whether calls are given up, for those who wait for an answer.
+/// Signals that running calls are aborted.
 #[derive(Default)]
 pub(crate) struct StopSignal {
     is: AtomicBool,
@@ -24,7 +24,7 @@ pub(crate) struct StopSignal {
 // === impl StopSignal ===
 
 impl StopSignal {
-    /// Waits until calls are given up.
+    /// Waits until running calls are aborted.
     pub(crate) async fn wait(&self) {
         // Created before the check, so that a signal between the two is not missed.
         let told = self.told.notified();
@@ -43,15 +43,16 @@ impl Gateway {
     /// Refuses new requests, and waits until the running calls are done. Subscriptions end.
     pub async fn drain(&self) {
         self.stop.send_replace(true);
-        // Their clients cannot return any more.
+        // The clients of parked calls cannot return any more.
         self.park.close();
         while self.in_flight() > 0 {
             sleep(STEP).await;
         }
     }
 
-    /// Ends the running calls. Their clients are told that the outcome is unknown, and their servers
-    /// that the calls are cancelled.
+    /// Aborts the running calls.
+    ///
+    /// Their clients get an error that the outcome is unknown; their servers get a cancellation.
     pub fn give_up(&self) {
         let calls = self.in_flight();
         if calls > 0 {
@@ -60,7 +61,7 @@ impl Gateway {
         self.over.tell();
     }
 
-    /// Calls under way.
+    /// The number of running calls.
     pub fn in_flight(&self) -> usize {
         self.metrics.in_flight()
     }

@@ -28,7 +28,7 @@ struct CallTask {
     gateway: Arc<Gateway>,
     client: Arc<Client>,
     kind: Kind,
-    /// The item as the client calls it.
+    /// The client's name for the item.
     name: String,
     params: Json,
     /// The `_meta` of the params.
@@ -41,7 +41,7 @@ struct CallTask {
     form: Form,
 }
 
-/// Takes a call.
+/// Handles a call.
 pub(crate) fn call(
     gateway: &Arc<Gateway>,
     client: &Arc<Client>,
@@ -53,7 +53,7 @@ pub(crate) fn call(
     let keys = [kind.name_key(), "_meta", "requestState", "inputResponses", "task"];
     let [name, meta, state, responses, mut task] = object::peek(&params, keys);
     if task.is_some() && client.revision != Revision::V2025_11_25 {
-        // It means nothing in the words of this client, and must not mean anything to a server.
+        // This client's revision has no `task` member, so it must not reach a server.
         task = None;
         params = object::without_member(&params, "task").unwrap_or(params);
     }
@@ -88,7 +88,7 @@ pub(crate) fn call(
             match gateway.sealer.open(&state, subject, &call, gateway.now()) {
                 Ok(State::Parked(number)) => way.resume(id, number, responses.as_ref()),
                 Ok(State::Elsewhere { state, approved, number }) => {
-                    // Sent once more it is a call of its own: it is counted, and asked about.
+                    // A state that is sent again makes a new call: it is counted and asked about.
                     if gateway.spend(number) {
                         way.part = Part::Later { approved };
                     }
@@ -135,7 +135,7 @@ impl CallTask {
         })
     }
 
-    /// Puts the server's own state in the place of ours.
+    /// Replaces the gateway's state with the server's own state.
     fn with_state(&mut self, state: Option<Json>) -> Result<(), Fault> {
         let params = match state {
             Some(state) => object::with_member(&self.params, "requestState", &state),
@@ -190,7 +190,7 @@ impl CallTask {
         }
     }
 
-    /// Takes a call down the road; an answer that has come as a whole is no error.
+    /// Sends a call through the pipeline. `Err(Ok(..))` is an answer that was not streamed.
     async fn walk(
         &self,
         call: Call,
@@ -199,7 +199,7 @@ impl CallTask {
     ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
         let hub = self.gateway.hub();
         if self.client.view == View::All && self.kind == Kind::Resource {
-            // Rarer than calls of tools, which need not carry it along.
+            // Boxed: it is rarer than calls of tools, whose future stays smaller without it.
             return Box::pin(self.search(&hub, call, span, operator)).await;
         }
         found(&hub, &call, span.as_mut());
@@ -209,7 +209,7 @@ impl CallTask {
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, &hub).await
     }
 
-    /// Runs the call of a resource whose server must be found first.
+    /// Calls a resource whose server must be found first.
     async fn search(
         &self,
         hub: &Arc<Hub>,
@@ -217,7 +217,8 @@ impl CallTask {
         mut span: Option<Box<dyn Span>>,
         operator: &Arc<ClientOperator>,
     ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
-        // Written down from the first look for it: who tries what is not there leaves a trace too.
+        // Recorded from the start of the search, so that attempts for missing resources leave an
+        // entry too.
         let attempt = hub.begin_search(&call);
         let Some((server, item)) = self.gateway.locate(&self.client, &self.name).await else {
             let (kind, name) = (self.kind, self.name.clone());
@@ -260,7 +261,7 @@ impl CallTask {
         }
     }
 
-    /// A legacy client says once what it wants to hear of; modern servers are told each time.
+    /// The params with the log level of a legacy client: modern servers expect it in every request.
     fn params_for_server(&self) -> Json {
         let (Era::Legacy, Some(level)) = (self.client.era, self.client.level()) else {
             return self.params.clone();
@@ -271,7 +272,7 @@ impl CallTask {
         params.unwrap_or_else(|_| self.params.clone())
     }
 
-    /// The result, in the client's revision.
+    /// Converts the result to the client's revision.
     fn deliver(&self, screened: &Screened, operator: &ClientOperator) -> Result<Payload, Fault> {
         let (result, shape) = (screened.result(), screened.shape());
         let task = self.gateway.adopt_task(&self.client, screened, self.task.as_ref())?;

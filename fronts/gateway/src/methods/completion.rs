@@ -1,5 +1,6 @@
-//! Completions, log levels and subscriptions: what is asked of one server, found by what it is
-//! about.
+//! Completions, log levels and subscriptions of resources.
+//!
+//! These requests go to one server, which is found by the item they concern.
 
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ impl Gateway {
         let caller = caller_of(&client.caller, &params);
         let result = self.run_complete(&client, caller, (kind, &name), params).await;
         let result = match result {
-            // A server that cannot say offers nothing.
+            // A server without completion offers no values.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => {
                 let none = compose::object(&[("values", &compose::array(&[]))]);
                 compose::object(&[("completion", &none)])
@@ -55,8 +56,9 @@ impl Gateway {
         Ok(object::with_member(&result, "resultType", &complete).unwrap_or(result))
     }
 
-    /// Asks a server what a value could become, by the rules for the item that it is a value of. It
-    /// is recorded from the first look for the item.
+    /// Asks a server to complete a value, under the rules for the item of that value.
+    ///
+    /// The audit record starts with the search for the item.
     async fn run_complete(
         self: &Arc<Self>,
         client: &Client,
@@ -81,7 +83,7 @@ impl Gateway {
         attempt.side(&client.session, call, op, Asks::Nobody).await
     }
 
-    /// `logging/setLevel`: what the client hears, and the most that any server has to tell.
+    /// `logging/setLevel`: sets the level of the client, and makes servers at least as verbose.
     pub(crate) fn set_level(
         self: &Arc<Self>,
         client: &Client,
@@ -148,7 +150,7 @@ impl Gateway {
     }
 }
 
-/// Refuses params that a server could read otherwise than we do; see [`refuse_duplicates`].
+/// Refuses params that a server could parse differently; see [`refuse_duplicates`].
 pub(crate) fn refuse_ambiguous(
     json: &Json,
     protected: &'static [&'static str],
@@ -157,7 +159,7 @@ pub(crate) fn refuse_ambiguous(
         .map_err(|problem| Fault::invalid(format!("the params are ambiguous: {problem}")))
 }
 
-/// Whether a client wants to hear of something.
+/// Subscribe or unsubscribe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Yes,

@@ -26,7 +26,7 @@ use crate::protocol::revision::Revision;
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
 
 impl Gateway {
-    /// Takes `initialize` of a legacy client; no client when it is refused.
+    /// Handles `initialize` of a legacy client; returns no client if it is refused.
     pub async fn initialize(
         self: &Arc<Self>,
         id: &RequestId,
@@ -60,20 +60,20 @@ impl Gateway {
         (Answer::result(id, &compose::object(&members)), Some(client))
     }
 
-    /// Whose share something of a caller counts for whose client says this of itself.
+    /// The fair-share key of a caller whose client declares `info`.
     pub(crate) fn peer(&self, caller: &Arc<Caller>, info: Option<&Json>) -> Peer {
         let party = self.counted(named(self.stateless(Arc::clone(caller), View::All), info));
         Peer::counted(&party.caller, party.counted)
     }
 
-    /// The party with what the client calls itself, and what its quota counts for.
+    /// Returns the party with its client's name, and the session that holds its quota.
     fn known(&self, party: Party, info: Option<&Json>) -> (Party, Arc<Session>) {
         let party = self.counted(named(party, info));
         let session = self.session_of(&party, client_name(info));
         (party, session)
     }
 
-    /// The party, and whether its name counts.
+    /// Returns the party with how its client name is counted.
     fn counted(&self, party: Party) -> Party {
         let Some(from) = party.caller.from else { return party };
         let counted = self.names.count(ClientNetwork::of(from), name(&party.caller), self.now());
@@ -88,10 +88,10 @@ impl Gateway {
         }
     }
 
-    /// A modern client, for the length of one request.
+    /// Creates the client of one modern request.
     ///
     /// # Errors
-    /// The answer, when the request does not say enough about its client.
+    /// Returns the answer if the request does not describe its client completely.
     pub fn modern(
         &self,
         id: &RequestId,
@@ -134,7 +134,7 @@ impl Gateway {
                 }
             }
             View::All => {
-                // Who has answered by then has said who it is.
+                // A server that has listed its tools by then has also described itself.
                 let hub = self.hub();
                 let gathered = self.gather(&hub, Listing::Tools, Ask::Glance).await;
                 let reached =
@@ -179,18 +179,18 @@ pub(crate) fn server_info() -> Json {
     compose::object(&[("name", &name), ("version", &version)])
 }
 
-/// The revisions that are spoken here; those before 2026-07-28 begin with `initialize`.
+/// The supported revisions; those before 2026-07-28 start with `initialize`.
 fn versions() -> Json {
     let versions = Revision::ALL.map(|revision| compose::string(revision.as_str()));
     compose::array(&versions)
 }
 
-/// The `_meta` of our own results to modern clients.
+/// The `_meta` of the gateway's own results to modern clients.
 pub(crate) fn server_meta() -> Json {
     compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
 }
 
-/// The revision, what the client can do, and who it says it is.
+/// Reads the revision, the capabilities and the self-description of the client.
 fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), Fault> {
     let meta = params.and_then(|params| object::get(params, "_meta"));
     let meta = meta.ok_or_else(|| Fault::invalid("`_meta` is missing"))?;

@@ -11,7 +11,7 @@ use capstan_hub::Hub;
 use capstan_hub::trace::Ending;
 use capstan_model::{ErrorCode, ServerName};
 
-/// Upper ends of the buckets of the latency histogram, in seconds.
+/// Upper bounds of the latency histogram's buckets, in seconds.
 const BUCKETS: [(f64, Duration); 10] = [
     (0.001, Duration::from_millis(1)),
     (0.005, Duration::from_millis(5)),
@@ -25,7 +25,7 @@ const BUCKETS: [(f64, Duration); 10] = [
     (120.0, Duration::from_mins(2)),
 ];
 
-/// Every way a call can fail.
+/// The error codes of failed calls.
 const CODES: [ErrorCode; 9] = [
     ErrorCode::Transient,
     ErrorCode::RateLimited,
@@ -41,15 +41,15 @@ const CODES: [ErrorCode; 9] = [
 /// The metrics at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Readings {
-    /// Calls that are over, by outcome.
+    /// Finished calls, by outcome.
     pub calls: [(&'static str, u64); 4],
-    /// Calls that failed, by code.
+    /// Failed calls, by error code.
     pub errors: [(&'static str, u64); 9],
-    /// Calls under way.
+    /// Running calls.
     pub in_flight: u64,
-    /// Clients that are connected.
+    /// Connected clients.
     pub sessions: u64,
-    /// Calls that wait for their client's answer.
+    /// Parked calls: they wait for their client's answer.
     pub parked: u64,
     /// Servers, by state.
     pub servers: BTreeMap<&'static str, u64>,
@@ -75,7 +75,7 @@ struct Counts {
     micros: AtomicU64,
 }
 
-/// A call that is counted as under way; dropped unended it counts as abandoned.
+/// Counts and times a running call; dropped before its end, the call counts as abandoned.
 pub(crate) struct CallTimer {
     in_flight: std::sync::Arc<AtomicUsize>,
     counts: std::sync::Arc<Counts>,
@@ -213,7 +213,7 @@ impl Drop for CallTimer {
     }
 }
 
-/// Prometheus' text format, as it grows.
+/// Buffer for Prometheus' text format.
 #[derive(Default)]
 pub(crate) struct Text(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! How each server is, as text for Prometheus.
+//! Health metrics of each server, as text for Prometheus.
 
 use capstan_hub::Hub;
 use capstan_hub::Vitals;
@@ -6,7 +6,7 @@ use capstan_model::ServerName;
 
 use crate::metrics::Text;
 
-/// The lines about each server of a hub that `shows` lets through. Looks at the system's processes.
+/// Writes the metrics of each server that `shows` lets through. Inspects the system's processes.
 pub(crate) fn text(hub: &Hub, shows: &dyn Fn(&ServerName) -> bool) -> String {
     let mut vitals = hub.vitals();
     vitals.retain(|one| shows(&one.server));

@@ -29,7 +29,7 @@ pub(crate) fn of_client(era: Era, capabilities: Json) -> Json {
 pub(crate) fn of_server(revision: Revision, server: Option<&Arc<About>>) -> Json {
     let all = of_servers(revision, server.into_iter());
     let Some(said) = server.and_then(|about| about.capabilities.as_ref()) else { return all };
-    // The oldest revision has completion, and no word for it.
+    // The oldest revision has completion, but no capability for it.
     let is_oldest = server.is_some_and(|about| about.protocol == Revision::V2024_11_05.as_str());
     let has = |key: &str| object::get(said, key).is_some() || (is_oldest && key == "completions");
     OURS.into_iter()
@@ -79,7 +79,7 @@ fn carried(key: &str, value: Json, about: &About, revision: Revision) -> Option<
             let tools = compose::object(&[("call", &tools)]);
             let requests = compose::object(&[("tools", &tools)]);
             let empty = Json::empty_object();
-            // Lists are made here; the rest is up to the server.
+            // The gateway provides `list` itself; `cancel` depends on the server.
             let mut tasks = vec![("list", &empty), ("requests", &requests)];
             if object::get(&value, "cancel").is_some() {
                 tasks.push(("cancel", &empty));

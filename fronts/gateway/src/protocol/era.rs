@@ -20,7 +20,7 @@ pub(crate) enum Era {
 /// Information about the era of a request from outside of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hint {
-    /// The transport knows nothing.
+    /// The transport has no information.
     None,
     /// A client has initialized on this connection. Requests of the other era may follow.
     Initialized,
@@ -55,7 +55,7 @@ impl Contact {
     }
 }
 
-/// Whether params name the revision of their request, as those of the modern era do.
+/// True if params name the revision of their request, as in the modern era.
 fn describes_client(params: Option<&Json>) -> bool {
     let meta = params.and_then(|params| object::get(params, "_meta"));
     meta.is_some_and(|meta| object::get(&meta, META_VERSION).is_some())

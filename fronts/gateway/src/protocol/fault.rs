@@ -10,16 +10,16 @@ use crate::protocol::era::Era;
 /// JSON-RPC: internal error.
 pub(crate) const INTERNAL: i64 = -32603;
 
-/// The answer to a new request while the gateway stops.
+/// Error message for new requests while the gateway shuts down.
 pub(crate) const SHUTTING_DOWN: &str = "the gateway is shutting down; try again later";
 
-/// MCP up to 2025-11-25: there is no such resource.
+/// MCP up to 2025-11-25: resource not found.
 const RESOURCE_NOT_FOUND: i64 = -32002;
 
 /// MCP 2025-11-25: the user has to visit a page first.
 pub(crate) const URL_REQUIRED: i64 = -32042;
 
-/// MCP 2026-07-28: the client cannot do what the request needs.
+/// MCP 2026-07-28: the client lacks a capability that the request needs.
 pub(crate) const MISSING_CAPABILITY: i64 = -32021;
 
 /// A JSON-RPC error.
@@ -28,7 +28,7 @@ pub(crate) struct Fault {
     code: i64,
     message: String,
     data: Option<Json>,
-    /// The whole error object, where a server wrote it.
+    /// The complete error object, if a server composed it.
     whole: Option<Json>,
 }
 
@@ -51,7 +51,7 @@ impl Fault {
         Self::new(METHOD_NOT_FOUND, format!("method `{method}` is not known here"))
     }
 
-    /// There is no such item, or the caller may not know of it.
+    /// The item does not exist, or the caller must not learn that it exists.
     pub(crate) fn no_such(kind: Kind, name: &str, era: Era) -> Self {
         let class = compose::string(ErrorCode::NotFound.as_str());
         match kind {
@@ -86,12 +86,12 @@ impl Fault {
         compose::object(&members)
     }
 
-    /// How a failed call is told, unless it is a tool's, which is told by [`tool_error`].
+    /// The error for a failed call; [`tool_error`] handles failures of tools first.
     ///
-    /// `name` is the item as the client calls it.
+    /// `name` is the client's name for the item.
     pub(crate) fn of_call(error: &CallError, kind: Kind, name: &str, era: Era) -> Self {
         match error {
-            // Who may not use it must not learn that it is there.
+            // A caller without access must not learn that the item exists.
             CallError::Unknown { .. } | CallError::Denied { .. } | CallError::Hidden { .. } => {
                 Self::no_such(kind, name, era)
             }
@@ -114,13 +114,13 @@ impl Fault {
         }
     }
 
-    /// The error of a server, as it wrote it.
+    /// The error of a server, unchanged.
     pub(crate) fn of_server(code: i64, message: &str, whole: Option<&str>) -> Self {
         let whole = whole.and_then(|whole| Json::parse(whole.to_owned()).ok());
         Self { code, message: message.to_owned(), data: None, whole }
     }
 
-    /// The eras differ in how they say that there is no such resource.
+    /// Converts "resource not found", which has another code in each era.
     fn for_era(self, kind: Kind, name: &str, era: Era) -> Self {
         match (kind, self.code, era) {
             (Kind::Resource, RESOURCE_NOT_FOUND, Era::Modern) => Self::no_such(kind, name, era),
@@ -131,7 +131,7 @@ impl Fault {
         }
     }
 
-    /// A modern server says for what it found nothing; other wrong params have no such word.
+    /// True if the error names a resource, as only "resource not found" of a modern server does.
     fn names_a_resource(&self) -> bool {
         let data = self.whole.as_ref().and_then(|whole| object::get(whole, "data"));
         data.is_some_and(|data| object::get(&data, "uri").is_some())
@@ -144,8 +144,9 @@ impl From<Unanswered> for Fault {
     }
 }
 
-/// How the failure of a tool is told: as a result, so that a model can read it. `None` for what
-/// the protocol has an error for.
+/// The failure of a tool as a result, so that a model can read it.
+///
+/// `None` for failures that have an error in the protocol.
 pub(crate) fn tool_error(error: &CallError) -> Option<Json> {
     let is_protocols_own = matches!(
         error,

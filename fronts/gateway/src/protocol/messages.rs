@@ -6,24 +6,24 @@ use capstan_wire::{EnvelopeError, Json, Message, RequestId, object};
 
 use crate::{Answer, Revision};
 
-/// Most messages of a batch.
+/// Maximum number of messages in a batch.
 const MAX: usize = 256;
 
-/// Deepest nesting of a message. The rules look at no more than `duplicate::MAX_DEPTH` of it.
+/// Maximum nesting of a message. Policy rules inspect at most `duplicate::MAX_DEPTH` levels.
 const MAX_DEPTH: usize = 1000;
 
-/// JSON-RPC: not JSON.
+/// JSON-RPC: parse error.
 pub(crate) const PARSE_ERROR: i64 = -32700;
 
-/// JSON-RPC: JSON, and no message.
+/// JSON-RPC: valid JSON, but not a valid message.
 pub(crate) const INVALID_REQUEST: i64 = -32600;
 
-/// Whether the text is a batch and not a message.
+/// True if the text is a batch.
 pub(crate) fn is_batch(text: &[u8]) -> bool {
     text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
 }
 
-/// The messages of a text. A malformed message is an error with its answer.
+/// Parses a message or a batch. The error for a malformed message is the answer to it.
 pub(crate) fn messages(
     text: &Bytes,
     revision: Option<Revision>,
@@ -62,7 +62,7 @@ pub(crate) fn one(text: &Bytes) -> Result<Message, Answer> {
     Ok(message)
 }
 
-/// Whether a message that was read without params has them, as `null`.
+/// True if a message that was parsed without params contains `"params": null`.
 fn has_null_params(text: &Bytes) -> bool {
     memchr::memmem::find(text, b"\"params\"").is_some()
         && Json::parse(text.clone()).is_ok_and(|json| object::get(&json, "params").is_some())
@@ -78,7 +78,7 @@ pub(crate) fn check_depth(text: &[u8]) -> Result<(), Answer> {
     Err(Answer::error(None, PARSE_ERROR, &words))
 }
 
-/// How deep JSON is nested, in one pass over its brackets and texts.
+/// The nesting depth of JSON, computed in one pass over its brackets and strings.
 fn depth(text: &[u8]) -> usize {
     let (mut now, mut most) = (0_usize, 0_usize);
     let mut rest = text;
@@ -109,13 +109,13 @@ fn behind_string(mut text: &[u8]) -> &[u8] {
     &[]
 }
 
-/// The id of a request, where it is one.
+/// Parses the id of a request, if it is valid.
 pub(crate) fn id(value: &Json) -> Option<RequestId> {
     let number = value.read().map(RequestId::Number);
     number.or_else(|_| value.read().map(RequestId::Text)).ok()
 }
 
-/// The id of the request that a notification cancels, if it does.
+/// The id of the request that a `notifications/cancelled` refers to.
 pub(crate) fn cancelled(method: &str, params: Option<&Json>) -> Option<RequestId> {
     let params = params.filter(|_| method == "notifications/cancelled")?;
     id(&object::get(params, "requestId")?)
@@ -191,7 +191,7 @@ mod tests {
             }
             assert_eq!(code(&open.repeat(200_000), Revision::V2025_03_26), Some(PARSE_ERROR));
         }
-        // Brackets in a text are text.
+        // Brackets inside a string do not count.
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "[".repeat(5000));
         assert_eq!(code(&text, Revision::V2025_03_26), None);
         assert_eq!(code(&"[".repeat(200_000), Revision::V2025_11_25), Some(PARSE_ERROR));

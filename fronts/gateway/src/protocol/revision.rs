@@ -9,7 +9,7 @@ use crate::protocol::era::Era;
 pub enum Revision {
     /// 2024-11-05, over stdio or HTTP with server-sent events.
     V2024_11_05,
-    /// 2025-03-26, the one with batches.
+    /// 2025-03-26, the only one with batches.
     V2025_03_26,
     /// 2025-06-18.
     V2025_06_18,
@@ -22,7 +22,7 @@ pub enum Revision {
 // === impl Revision ===
 
 impl Revision {
-    /// All of them, newest first.
+    /// All revisions, newest first.
     pub const ALL: [Self; 5] = [
         Self::V2026_07_28,
         Self::V2025_11_25,
@@ -31,15 +31,15 @@ impl Revision {
         Self::V2024_11_05,
     ];
 
-    /// The newest with a handshake.
+    /// The newest revision with a handshake.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
-    /// The revision of that name.
+    /// Parses the name of a revision.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
     }
 
-    /// Its name.
+    /// The name of the revision.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::V2024_11_05 => "2024-11-05",
@@ -60,7 +60,7 @@ impl Revision {
         }
     }
 
-    /// Whether several messages may come as one.
+    /// True if a client may send batches.
     pub fn has_batches(self) -> bool {
         self == Self::V2025_03_26
     }

@@ -1,4 +1,4 @@
-//! The question whether a call may run, as a form that a client shows.
+//! The approval question for a call, as a form that a client shows.
 
 use capstan_hub::approvals::{Extent, Layout, Span, Width};
 use capstan_hub::ports::Question;
@@ -6,16 +6,16 @@ use capstan_model::Effect;
 use capstan_safety::clean::quotable;
 use capstan_wire::{Json, compose, object};
 
-/// Only this call; what is meant when nothing is said.
+/// Approves only this call; the default.
 const ONCE: &str = "once";
 
-/// This tool, in the operator's configuration.
+/// Approves this tool permanently, in the operator's configuration.
 const ALWAYS: &str = "always";
 
-/// The longest arguments in a question to a client, in bytes.
+/// Maximum length of arguments in a question to a client, in bytes.
 const MAX_ARGUMENTS: usize = 2000;
 
-/// The question as the params of an elicitation.
+/// Composes the question as the params of an elicitation.
 pub(crate) fn form(question: &Question) -> Json {
     let text = compose::string;
     let message = message(question);
@@ -47,8 +47,10 @@ pub(crate) fn form(question: &Question) -> Json {
     compose::object(&[("message", &text(&message)), ("requestedSchema", &schema)])
 }
 
-/// The question in words. What the caller wrote stands last, so that nothing of ours can be taken for
-/// a part of it, and on one line of its own.
+/// The question as text.
+///
+/// The caller's text comes last and on its own line, so that it cannot be confused with Capstan's
+/// text.
 fn message(question: &Question) -> String {
     let Question { id, kind, effect, rule, open, .. } = question;
     let effect = match effect {
@@ -78,7 +80,7 @@ fn message(question: &Question) -> String {
 
 /// The extent of the approval in a client's answer; `None` for a refusal.
 ///
-/// A word that was not offered widens nothing.
+/// An extent that was not offered counts as `ONCE`.
 pub(crate) fn answer(answer: &Json, question: &Question) -> Option<Extent> {
     let accepts = object::get_string(answer, "action").as_deref() == Some("accept");
     let allows = object::at_path(answer, "content.allow");
@@ -92,14 +94,14 @@ pub(crate) fn answer(answer: &Json, question: &Question) -> Option<Extent> {
     Some(offered.copied().unwrap_or(Extent::Once))
 }
 
-/// The word and the title of an extent; `None` for what no client is offered.
+/// The value and the title of an extent; `None` for extents that clients are not offered.
 fn word(extent: Extent) -> Option<(&'static str, &'static str)> {
     let title = match extent {
         Extent::Once => return Some((ONCE, "Ask again next time")),
         Extent::Wider(Width::Item, Span::Saved) => {
             return Some((ALWAYS, "Allow this tool for ever, for every client"));
         }
-        // Who writes wider rules than that does it in the configuration, or in a shell.
+        // Wider rules than that are set in the configuration or in a shell.
         Extent::Wider(_, Span::Saved) => return None,
         Extent::Wider(Width::Item, Span::Session) => "Allow this tool for this session",
         Extent::Wider(Width::Arguments, Span::Session) => {

@@ -8,8 +8,9 @@ use crate::client::View;
 use crate::questions::operator::ClientOperator;
 
 impl ClientOperator {
-    /// The question with the name of its server before it, where the client cannot know who asks:
-    /// none may pose as another.
+    /// Prefixes a question with the name of its server if the client cannot tell which server asks.
+    ///
+    /// No server may pose as another.
     pub(crate) fn signed(&self, server: &ServerName, asking: Asking, params: Json) -> Json {
         if !self.could_be_another() || asking != Asking::Elicit {
             return params;
@@ -23,7 +24,7 @@ impl ClientOperator {
         self.client.view == View::All && self.context.servers > 1
     }
 
-    /// A result that asks for input, each question signed as if it were asked alone.
+    /// Prefixes every question of an `input_required` result with the name of its server.
     pub(crate) fn signed_requests(&self, server: &ServerName, result: &Json) -> Json {
         let requests = object::get(result, "inputRequests").filter(|_| self.could_be_another());
         let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
@@ -45,7 +46,7 @@ impl ClientOperator {
     }
 }
 
-/// Modern questions have no ids of their own.
+/// Removes `elicitationId`: modern questions have no ids.
 pub(crate) fn without_id(params: Json) -> Json {
     match object::get(&params, "elicitationId") {
         Some(_) => object::without_member(&params, "elicitationId").unwrap_or(params),
@@ -53,7 +54,7 @@ pub(crate) fn without_id(params: Json) -> Json {
     }
 }
 
-/// 2025-11-25 wants an id for a visit, which modern servers no longer give.
+/// Adds an `elicitationId`: 2025-11-25 requires it for URLs, and modern servers no longer send it.
 pub(crate) fn for_legacy(params: Json, asking: Asking, id: u64) -> Json {
     let is_visit = asking == Asking::Elicit
         && object::get_string(&params, "mode").as_deref() == Some("url")

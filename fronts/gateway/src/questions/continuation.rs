@@ -1,5 +1,6 @@
-//! The continuation of a modern client's call after a question: the client receives a state, and
-//! returns with it.
+//! Continues a modern client's call after a question.
+//!
+//! The client receives a sealed state with the question, and returns both the answer and the state.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::questions::sealed_state::{SealedState, State};
 /// The type of a result that asks for input.
 pub(crate) const INPUT_REQUIRED: &str = "input_required";
 
-/// How much longer than its questions a call waits, so that late answers are told apart.
+/// Time that a call stays parked beyond the deadline of its questions, to recognize late answers.
 const PARK_GRACE: Duration = Duration::from_secs(30);
 
 /// Parks a call and answers its client with the questions.
@@ -26,19 +27,19 @@ pub(crate) struct Continuation {
     pub(crate) peer: Peer,
     /// A digest of the call.
     pub(crate) call: String,
-    /// The client as the road sees it, in all parts of the call.
+    /// The operator of the call, the same in all parts.
     pub(crate) operator: Arc<ClientOperator>,
 }
 
 // === impl Continuation ===
 
 impl Continuation {
-    /// When a call that is parked now is given up.
+    /// The time when a call that is parked now expires.
     pub(crate) fn expires(&self) -> Duration {
         self.gateway.now() + self.gateway.hub().limits().question_wait + PARK_GRACE
     }
 
-    /// Keeps a call until its client comes back; the answer that sends the client for it.
+    /// Parks a call until its client returns; the result asks the client to do so.
     pub(crate) fn park(&self, parked: ParkedCall) -> Result<Json, Fault> {
         parked.operator.pause();
         let requests = parked.requests();
@@ -55,7 +56,7 @@ impl Continuation {
     }
 }
 
-/// Whether an operator has said yes to a call.
+/// True if an operator has approved the call.
 #[derive(Clone, Copy)]
 pub(crate) struct Approved(bool);
 
@@ -77,7 +78,7 @@ impl Gateway {
     }
 }
 
-/// The result that asks the client.
+/// Composes a result that asks the client for input.
 pub(crate) fn input_required(requests: &Json, state: &Json) -> Json {
     compose::object(&[
         ("resultType", &compose::string(INPUT_REQUIRED)),

@@ -1,4 +1,4 @@
-//! Which notices a client receives while its call runs.
+//! Filters the notices that a client receives while its call runs.
 
 use capstan_wire::protocol::{META_LEVEL, META_PROGRESS};
 use capstan_wire::{Json, object};
@@ -6,11 +6,11 @@ use capstan_wire::{Json, object};
 use crate::client::{Client, Level};
 use crate::protocol::era::Era;
 
-/// The notices that a client asked for, in each part of a call anew.
+/// The notices that a client asked for; set anew for each part of a call.
 pub(crate) struct NoticeFilter {
     /// The token of progress notifications.
     pub(crate) token: Option<Json>,
-    /// The log messages that it receives.
+    /// The log messages that the client receives.
     level: LogFilter,
 }
 
@@ -24,7 +24,7 @@ enum LogFilter {
 // === impl NoticeFilter ===
 
 impl NoticeFilter {
-    /// The filter of a client that is not connected.
+    /// Drops all notices, for a client that is not connected.
     pub(crate) const NOTHING: Self = Self { token: None, level: LogFilter::Nothing };
 
     /// The filter that a request's `_meta` asks for.
@@ -42,7 +42,7 @@ impl NoticeFilter {
         Self { token, level }
     }
 
-    /// Whether log messages of this level pass.
+    /// True if log messages of this level pass.
     pub(crate) fn of_level(&self, level: &str) -> bool {
         match self.level {
             LogFilter::Nothing => false,

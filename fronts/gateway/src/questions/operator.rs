@@ -1,4 +1,4 @@
-//! A client as the pipeline sees it: it receives notices of its call and questions of its server.
+//! The client as an `Operator`: it receives notices of its call and questions of its server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,7 +28,7 @@ use crate::questions::approval_form;
 use crate::questions::attribution::{for_legacy, without_id};
 use crate::questions::notice_filter::NoticeFilter;
 
-/// The person at this machine; no client has that number.
+/// Number of the person at this machine; no client has this number.
 const OWN: u64 = 0;
 
 /// The client of one call.
@@ -37,33 +37,33 @@ pub(crate) struct ClientOperator {
     events: EventSender<Event>,
     filter: Mutex<NoticeFilter>,
     pub(crate) context: CallContext,
-    /// Whether it said yes to the call.
+    /// True if the client approved the call.
     approved: AtomicBool,
-    /// The task that the call becomes, where that is wanted.
+    /// The task that the call becomes, if the client asked for one.
     later: OnceLock<PendingTask>,
-    /// Whether its answer is sent whole: behind something else it is one event of many.
+    /// True if the answer must be sent complete: after other events, it cannot be streamed.
     whole: AtomicBool,
-    /// Whether something was left out of what it was to be told.
+    /// True if a message was dropped.
     has_left_out: AtomicBool,
 }
 
 /// The context of a call.
 pub(crate) struct CallContext {
-    /// How long the client has to say yes or no to the call.
+    /// How long the client may take to answer an approval question.
     pub(crate) patience: Duration,
-    /// Whether only clients on this machine can connect.
+    /// True if only clients on this machine can connect.
     pub(crate) own: bool,
-    /// How many servers there are.
+    /// The number of servers.
     pub(crate) servers: usize,
-    /// The tasks that clients know.
+    /// The task table.
     pub(crate) tasks: Arc<Tasks>,
 }
 
-/// Something that happens while a request is worked on.
+/// An event of a running request.
 pub(crate) enum Event {
     /// A message to the client.
     Message(Bytes),
-    /// A question that a modern client can only be asked as the answer to its request.
+    /// A question to a modern client, which can only be sent as the answer to its request.
     Question(OpenQuestion),
 }
 
@@ -83,14 +83,14 @@ pub(crate) struct OpenQuestion {
     pub(crate) answer: oneshot::Sender<Result<Json, Unanswered>>,
 }
 
-/// A question that a legacy client has been asked. Dropping it while it is open cancels it.
+/// A question that was sent to a legacy client. Dropping it while it is open cancels it.
 struct SentQuestion<'a> {
     operator: &'a ClientOperator,
     id: u64,
     is_open: bool,
 }
 
-/// A task, before and after it has an id.
+/// A task; the id is set once the server has created it.
 #[derive(Default)]
 struct PendingTask(OnceLock<String>);
 
@@ -110,12 +110,12 @@ impl ClientOperator {
         Self { client, events, filter, context, approved, later, whole, has_left_out }
     }
 
-    /// The client wants a task: it hears of the call for as long as there is one.
+    /// The client asks for a task: it receives notices as long as the task exists.
     pub(crate) fn wants_task(&self) {
         self.later.get_or_init(PendingTask::default);
     }
 
-    /// The call has become a task, as this result says.
+    /// Records the id of the task that the call has become, from this result.
     pub(crate) fn became(&self, result: &Json) {
         let id = object::get(result, "task").and_then(|task| object::get_string(&task, "taskId"));
         if let (Some(PendingTask(later)), Some(id)) = (self.later.get(), id) {
@@ -128,12 +128,12 @@ impl ClientOperator {
         Self { whole: AtomicBool::new(form == Form::Whole), ..self }
     }
 
-    /// The client has come back with another part of the call.
+    /// Resumes notices after the client has returned with another part of the call.
     pub(crate) fn hear(&self, meta: Option<&Json>) {
         *self.filter() = NoticeFilter::of(&self.client, meta);
     }
 
-    /// The client is away until it comes back, and waits for nothing.
+    /// Drops notices until the client returns.
     pub(crate) fn pause(&self) {
         *self.filter() = NoticeFilter::NOTHING;
     }
@@ -142,14 +142,14 @@ impl ClientOperator {
         self.filter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call goes on; what was said yes to stays so.
+    /// Continues a call; an approval from an earlier part remains valid.
     pub(crate) fn goes_on(&self, part: Part) {
         if part == (Part::Later { approved: true }) {
             self.approved.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Whether the client said yes to the call.
+    /// True if the client approved the call.
     pub(crate) fn approved(&self) -> bool {
         self.approved.load(Ordering::Relaxed)
     }
@@ -166,7 +166,7 @@ impl ClientOperator {
         }
     }
 
-    /// There was no room for a message; the first of a call is warned about.
+    /// Logs a warning for the first dropped message of a call.
     fn left_out(&self) {
         if !self.has_left_out.swap(true, Ordering::Relaxed) {
             warn!(
@@ -175,7 +175,7 @@ impl ClientOperator {
         }
     }
 
-    /// Passes a log message on, if the client wants to hear of such.
+    /// Forwards a log message if its level passes the filter.
     fn log(&self, level: &str, params: &Json) {
         let hears = self.filter().of_level(level);
         if hears {
@@ -183,7 +183,7 @@ impl ClientOperator {
         }
     }
 
-    /// Asks the client, in the way of its revision.
+    /// Sends a question in the form of the client's era.
     async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
         self.whole.store(true, Ordering::Relaxed);
         if self.client.era == Era::Modern {
@@ -203,7 +203,7 @@ impl ClientOperator {
         let params = for_legacy(params, asking, id);
         let message = Bytes::from(compose::request(id, asking.method(), Some(&params)));
         let sent = self.events.send(Event::Message(message.clone())).await;
-        // Of a task it may be asked elsewhere.
+        // A question of a task can also be sent outside of this request.
         let is_asked = sent.is_ok() || (self.hears_on() && self.client.tell(message));
         if !is_asked {
             return Err(gone());
@@ -216,12 +216,12 @@ impl ClientOperator {
             Some(RpcReply::Error(error)) => {
                 Err(Unanswered { code: error.code, message: error.message })
             }
-            // It never heard the question.
+            // The question was not delivered.
             None => Unanswered::declined(asking),
         }
     }
 
-    /// Whether it declared that it can be asked this, one of the requests in a result.
+    /// True if the client declared the capability for this request of a result.
     pub(crate) fn can_be_asked(&self, request: &Json) -> bool {
         let method = object::get_string(request, "method").unwrap_or_default();
         let mode = object::at_path(request, "params.mode");
@@ -234,13 +234,13 @@ impl ClientOperator {
         }
     }
 
-    /// Whether it can ask a person to visit a page.
+    /// True if the client can ask a person to visit a URL.
     pub(crate) fn can_visit(&self) -> bool {
         self.client.revision >= Revision::V2025_11_25
             && object::at_path(&self.client.capabilities, "elicitation.url").is_some()
     }
 
-    /// Whether it can ask a person to fill in a form. Who names no way at all means this one.
+    /// True if the client can show a form. A client that names no elicitation mode supports forms.
     fn can_fill_in(&self) -> bool {
         let ways = object::get(&self.client.capabilities, "elicitation");
         ways.is_some_and(|ways| {
@@ -281,7 +281,7 @@ impl Operator for ClientOperator {
     }
 
     fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        // A program is asked in the protocol's own words, by `ask`.
+        // Programs get the protocol's own request, through `ask`.
         std::future::ready(Reply::Decline).boxed()
     }
 
@@ -295,7 +295,7 @@ impl Operator for ClientOperator {
             }
             let params = self.context.tasks.translate(&server, &params);
             let answer = self.put(asking, self.signed(&server, asking, params)).await?;
-            // A server could not read it as an answer, and would go on waiting for one.
+            // A server could not parse it as an answer, and would keep waiting for one.
             if !answer.as_bytes().starts_with(b"{") {
                 let message = "the client's answer is no object".to_owned();
                 return Err(Unanswered { code: INTERNAL, message });
@@ -365,7 +365,7 @@ impl Drop for SentQuestion<'_> {
         let params = compose::object(&[("requestId", &id), ("reason", &reason)]);
         let message = Bytes::from(compose::notification("notifications/cancelled", Some(&params)));
         let ClientOperator { events, client, .. } = self.operator;
-        // Where its request is over, there may still be another way to it.
+        // If the request has ended, the client may still have a stream for other messages.
         if events.try_send(Event::Message(message.clone())).is_err() {
             client.tell(message);
         }

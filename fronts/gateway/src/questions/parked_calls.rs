@@ -1,7 +1,7 @@
 //! Calls of modern clients that wait for the client to return with an answer.
 //!
-//! A modern client can be asked something only as the answer to its request, and comes back with
-//! a new one. In between its call waits here.
+//! A modern client receives a question only as the answer to its request, and returns with a new
+//! request. Its call is parked in between.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,13 +15,13 @@ use crate::exchange::event_channel::EventReceiver;
 use crate::fairness::fair_share::{FairShares, Peer, Share};
 use crate::questions::operator::{ClientOperator, Event, OpenQuestion};
 
-/// Calls that wait at the same time; one more is declined.
+/// Maximum number of parked calls; further ones are declined.
 const MAX_PARKED: usize = 1024;
 
-/// Calls of one peer that wait at the same time; one more is declined.
+/// Maximum number of parked calls of one peer; further ones are declined.
 const MAX_OWN: usize = 128;
 
-/// Calls that wait for an answer, by number.
+/// Parked calls, by number.
 pub(crate) struct ParkedCalls {
     places: Mutex<Places>,
     shares: Arc<FairShares>,
@@ -33,22 +33,22 @@ struct Places {
     calls: HashMap<u64, (ParkedCall, Share)>,
 }
 
-/// A call that waits.
+/// A parked call.
 pub(crate) struct ParkedCall {
     pub(crate) events: EventReceiver<Event>,
     pub(crate) task: Task,
-    /// The client as the road sees it.
+    /// The operator of the call.
     pub(crate) operator: Arc<ClientOperator>,
     /// Open questions, by their keys.
     pub(crate) questions: Vec<(String, OpenQuestion)>,
-    /// When it is given up.
+    /// The time when it expires.
     pub(crate) expires: Duration,
 }
 
 // === impl ParkedCalls ===
 
 impl ParkedCalls {
-    /// Keeps a call; gives it back when there is no place.
+    /// Parks a call; returns it if there is no room.
     pub(crate) fn put(&self, parked: ParkedCall, peer: Peer) -> Result<u64, Box<ParkedCall>> {
         let Some(share) = self.shares.take(peer) else { return Err(Box::new(parked)) };
         let mut places = self.places();
@@ -59,12 +59,12 @@ impl ParkedCalls {
         Ok(number)
     }
 
-    /// Takes a call back; `None` when it was taken or given up.
+    /// Takes a call out; `None` if it was taken before or has expired.
     pub(crate) fn take(&self, number: u64) -> Option<ParkedCall> {
         self.places().calls.remove(&number).map(|(parked, _)| parked)
     }
 
-    /// Gives up what has waited for too long.
+    /// Declines the questions of expired calls.
     pub(crate) fn sweep(&self, now: Duration) {
         let mut places = self.places();
         let is_late = |(_, (call, _)): &(&u64, &(ParkedCall, Share))| call.expires <= now;
@@ -76,7 +76,7 @@ impl ParkedCalls {
         }
     }
 
-    /// Gives up everything.
+    /// Declines the questions of all calls.
     pub(crate) fn close(&self) {
         let all = std::mem::take(&mut self.places().calls);
         for (parked, _) in all.into_values() {
@@ -102,7 +102,7 @@ impl Default for ParkedCalls {
 // === impl ParkedCall ===
 
 impl ParkedCall {
-    /// Answers what the client has an answer for. The rest stays open.
+    /// Delivers the client's answers. Questions without an answer stay open.
     pub(crate) fn answer(&mut self, responses: Option<&Json>) {
         let Some(responses) = responses else { return };
         let answers = object::members(responses).unwrap_or_default();
@@ -116,7 +116,7 @@ impl ParkedCall {
         }
     }
 
-    /// Answers no, and lets the call end by itself for as long as it wants to.
+    /// Declines all questions and gives the call five seconds to end by itself.
     pub(crate) fn decline(self) {
         let Self { mut events, task, questions, .. } = self;
         for (_, question) in questions {

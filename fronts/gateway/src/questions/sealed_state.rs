@@ -10,13 +10,13 @@ use capstan_wire::{Json, compose, object};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-/// Longest state that is looked at, in bytes.
+/// Maximum length of a state, in bytes.
 const MAX_STATE: usize = 256 * 1024;
 
-/// Length of a signature.
+/// Length of a signature, in bytes.
 const SIGNATURE: usize = 32;
 
-/// Signs and checks. The key lives as long as the process.
+/// Signs and verifies states. The key lives as long as the process.
 pub(crate) struct Sealer {
     key: [u8; 32],
 }
@@ -24,37 +24,37 @@ pub(crate) struct Sealer {
 /// The content of a state.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SealedState {
-    /// Whose call it is.
+    /// The subject of the caller.
     pub(crate) subject: String,
     /// A digest of the call.
     pub(crate) call: String,
-    /// When it is no longer good.
+    /// The time when it expires.
     pub(crate) expires: Duration,
     pub(crate) state: State,
 }
 
-/// How the call goes on.
+/// How the call continues.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum State {
-    /// It waits here.
+    /// The call is parked in this gateway.
     Parked(u64),
-    /// Its server waits for another part, with this state of its own.
+    /// The server expects another part, with its own state.
     Elsewhere {
-        /// As the server wrote it.
+        /// The state of the server, unchanged.
         state: Option<Json>,
-        /// Whether an operator has said yes to the call.
+        /// True if an operator has approved the call.
         approved: bool,
-        /// Tells it apart from every other, so that it counts once.
+        /// Unique number, so that each state can be used only once.
         number: u64,
     },
 }
 
-/// The system has no randomness for a key.
+/// The system provides no randomness for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no random numbers, and what clients carry could be made up without them")]
 pub struct NoRandomness;
 
-/// Why a state is no good. To the client all are the same.
+/// An invalid or expired state. The client does not learn which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("requestState is not one of ours for this call, or has expired")]
 pub(crate) struct BadState;
@@ -66,7 +66,7 @@ impl Sealer {
         Self::filled(|key| getrandom::fill(key).map_err(|_| NoRandomness))
     }
 
-    /// With a key that comes from elsewhere. One that can be guessed is worse than none.
+    /// Creates a sealer with a key from `fill`. A key that can be guessed would be worse than none.
     fn filled(
         fill: impl FnOnce(&mut [u8]) -> Result<(), NoRandomness>,
     ) -> Result<Self, NoRandomness> {
@@ -98,7 +98,7 @@ impl Sealer {
         compose::string(&URL_SAFE_NO_PAD.encode(whole))
     }
 
-    /// Checks a state that came back with a call.
+    /// Verifies a state that a client returned with a call.
     pub(crate) fn open(
         &self,
         state: &Json,
@@ -131,7 +131,7 @@ impl Sealer {
     }
 
     fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
-        // Any length of key will do, so this never fails; a mac over nothing would fit nothing.
+        // HMAC takes keys of any length, so this never fails.
         let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(&self.key).unwrap_or_else(|_| {
             <Hmac<Sha256> as KeyInit>::new(&hmac::digest::array::Array::default())
         });
@@ -144,11 +144,10 @@ impl Sealer {
     }
 }
 
-/// A digest of a call: where it was made, its method, and its params without what changes from part
-/// to part.
+/// A digest of a call: endpoint, method, and the params that stay the same in all parts.
 pub(crate) fn digest(place: &str, method: &str, params: &Json) -> String {
     let mut hash = Sha256::new();
-    // Each with its length before it, so that no two calls look the same put together.
+    // Each part is preceded by its length, so that different calls never hash the same bytes.
     let mut add = |part: &[u8]| {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);

@@ -1,4 +1,4 @@
-//! Writes an MCP result for a person: text as text, everything else as a line that says what it is.
+//! Formats an MCP result for a person: text as text, everything else as a one-line description.
 
 mod pretty;
 mod sole;
@@ -12,13 +12,13 @@ use self::pretty::pretty;
 use crate::clean::one_line;
 use capstan_safety::clean::clean;
 
-/// Longest excerpt of a block that nobody here knows.
+/// Maximum length of the excerpt of an unknown block.
 const MAX_EXCERPT: usize = 200;
 
-/// Longest address, title or type within a line of ours.
+/// Maximum length of an address, title or type in a line of ours.
 const MAX_WORD: usize = 500;
 
-/// What `result` says, safe for a terminal and without a newline at the end.
+/// Formats a result, safe for a terminal and without a newline at the end.
 pub fn text(kind: Kind, result: &Json) -> String {
     let text = match kind {
         Kind::Tool => tool(result),
@@ -28,7 +28,7 @@ pub fn text(kind: Kind, result: &Json) -> String {
     clean(&text).trim_end_matches('\n').to_owned()
 }
 
-/// The blocks of a `tools/call` result; its structured content where there are none.
+/// The blocks of a `tools/call` result, or its structured content if there are no blocks.
 fn tool(result: &Json) -> String {
     let content = list(result, "content");
     let has_blocks = content.as_ref().is_some_and(|blocks| !blocks.is_empty());
@@ -53,7 +53,8 @@ fn prompt(result: &Json) -> String {
     let message = |message: &Json| {
         let role = word(message, "role").unwrap_or_else(|| "?".to_owned());
         let text = match object::get(message, "content") {
-            // The content of a message is one block; some servers send several.
+            // The content of a message is one block by specification, but some servers send
+            // several.
             Some(content) => match object::items(&content) {
                 Ok(several) => blocks(&several),
                 Err(_) => block(&content, Heads::Hidden),
@@ -65,14 +66,14 @@ fn prompt(result: &Json) -> String {
     join(messages.iter().map(message))
 }
 
-/// Whether embedded text is headed by the address it has.
+/// Shows or hides the address above embedded text.
 #[derive(Clone, Copy)]
 enum Heads {
     Shown,
     Hidden,
 }
 
-/// One part alone needs no head; among several the reader must see which is which.
+/// Shows addresses only if there are several parts, which the reader must tell apart.
 fn heads(blocks: &[Json]) -> Heads {
     if blocks.len() > 1 { Heads::Shown } else { Heads::Hidden }
 }
@@ -108,7 +109,7 @@ fn link(block: &Json) -> Option<String> {
     })
 }
 
-/// Text with or without its head, or a line about bytes.
+/// The text of a part, with or without its address, or a line that describes its bytes.
 fn part_of_resource(part: &Json, heads: Heads) -> String {
     let uri = word(part, "uri").unwrap_or_else(|| "no address".to_owned());
     let mime = word(part, "mimeType").unwrap_or_else(|| "unknown type".to_owned());
@@ -122,12 +123,12 @@ fn part_of_resource(part: &Json, heads: Heads) -> String {
     }
 }
 
-/// What is known about a block that nobody here knows.
+/// A line with an excerpt of an unknown block.
 fn excerpt(kind: &str, block: &Json) -> String {
     format!("[{kind}: {}]", one_line(block.as_str(), MAX_EXCERPT))
 }
 
-/// A member that must not break out of the line it stands in.
+/// A string member, reduced to one line so that it cannot break out of the line it is shown in.
 fn word(json: &Json, key: &str) -> Option<String> {
     let word = one_line(&object::get_string(json, key)?, MAX_WORD);
     (!word.is_empty()).then_some(word)
@@ -137,22 +138,22 @@ fn list(json: &Json, key: &str) -> Option<Vec<Json>> {
     object::items(&object::get(json, key)?).ok()
 }
 
-/// Pieces under each other.
+/// Joins pieces with newlines.
 fn join(pieces: impl Iterator<Item = String>) -> String {
     pieces.collect::<Vec<String>>().join("\n")
 }
 
-/// How many bytes `base64` stands for.
+/// The number of bytes that a base64 text encodes.
 fn decoded_len(base64: &str) -> usize {
     let is_digit = |byte: &u8| !byte.is_ascii_whitespace() && *byte != b'=';
     base64.bytes().filter(is_digit).count() * 3 / 4
 }
 
-/// A number of bytes, as a person reads it.
+/// A number of bytes in readable units.
 pub fn size(bytes: usize) -> String {
     const KIB: usize = 1024;
     const MIB: usize = 1024 * KIB;
-    // In tenths, so that no rounding of floats is involved.
+    // Computed in tenths, to avoid rounding of floats.
     let tenths = |unit: usize| (bytes * 10).div_ceil(unit);
     let in_unit = |tenths: usize, name: &str| format!("{}.{} {name}", tenths / 10, tenths % 10);
     match bytes {

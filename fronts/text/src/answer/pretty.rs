@@ -1,10 +1,10 @@
-//! Lays JSON text out on several lines without reading its values.
+//! Formats JSON text on several lines without parsing its values.
 //!
-//! A parser would turn long numbers into other numbers; here every value keeps its bytes.
+//! A parser would change long numbers; here every value keeps its bytes.
 
 use capstan_wire::Json;
 
-/// `json` with one member or item a line, two spaces deeper a level.
+/// Formats JSON with one member or item per line, indented by two spaces per level.
 pub(crate) fn pretty(json: &Json) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let mut depth: usize = 0;
@@ -42,7 +42,7 @@ pub(crate) fn pretty(json: &Json) -> String {
     out
 }
 
-/// Length of the string at the beginning of `text`, with both its quotes.
+/// The length of the string at the beginning of `text`, including both quotes.
 fn string_len(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

@@ -1,11 +1,11 @@
-//! The one content of a resource, as it is.
+//! The raw content of a resource that has only one part.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use capstan_wire::{Json, object};
 
-/// What a resource consists of, when it consists of one thing.
+/// The content of a resource that has one part.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Part {
     /// Text.
@@ -14,14 +14,14 @@ pub enum Part {
     Binary(Vec<u8>),
 }
 
-/// Some servers leave the padding out.
+/// Base64 with optional padding, because some servers leave it out.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// The only part of a `resources/read` result; `None` when there are several or none, or when it
-/// cannot be understood.
+/// The only part of a `resources/read` result; `None` if there are several or none, or if it cannot
+/// be decoded.
 pub fn sole_part(result: &Json) -> Option<Part> {
     let contents = object::items(&object::get(result, "contents")?).ok()?;
     let [part] = contents.as_slice() else { return None };

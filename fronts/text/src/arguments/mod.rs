@@ -1,9 +1,9 @@
-//! Builds the arguments of a call from what was typed.
+//! Builds the arguments of a call from words of the command line.
 //!
-//! Three forms: nothing but `-` takes a JSON object from stdin, one word that begins with `{` is
-//! the object itself, and everything else is `key=value` (typed as the tool's input schema says)
-//! or `key:=json` (taken as it is). The rest of the JSON in the first two forms stays byte for
-//! byte what was written, and numbers keep their digits in all of them.
+//! There are three forms: a single `-` reads a JSON object from stdin, a single word that begins
+//! with `{` is the object itself, and everything else is `key=value` (typed by the tool's input
+//! schema) or `key:=json` (taken as it is). JSON in the first two forms is passed on byte for byte,
+//! and numbers keep their digits in all forms.
 
 mod schema;
 pub mod slots;
@@ -20,17 +20,17 @@ use capstan_wire::{BadJson, Json, compose, object};
 use self::schema::Schema;
 use crate::clean::one_line;
 
-/// Most bytes that are taken from stdin.
+/// Maximum number of bytes read from stdin.
 pub const MAX_STDIN: usize = 16 * 1024 * 1024;
 
-/// Longest description in a message about a missing argument.
+/// Maximum length of a description in a message about a missing argument.
 const MAX_DESCRIPTION: usize = 80;
 
-/// Why what was typed makes no arguments.
+/// The reason why words are not valid arguments.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArgumentError {
-    /// A form that is the whole of the arguments stands among others.
+    /// A word that stands for all arguments is mixed with others.
     #[error("`{word}` stands for all arguments and cannot be mixed with others")]
     Alone {
         /// `-`, or the beginning of a JSON object.
@@ -39,28 +39,28 @@ pub enum ArgumentError {
     /// Stdin could not be read.
     #[error("cannot read the arguments from stdin")]
     Stdin(#[source] io::Error),
-    /// Stdin has too much.
+    /// Stdin has too many bytes.
     #[error("the arguments on stdin have more than {limit} bytes")]
     TooLarge {
         /// The limit.
         limit: usize,
     },
-    /// What should be JSON is not.
+    /// A piece that must be JSON is not valid.
     #[error("{what} is not valid JSON")]
     NotJson {
-        /// Which piece.
+        /// The name of the piece.
         what: String,
-        /// Where it breaks.
+        /// The position of the syntax error.
         #[source]
         cause: BadJson,
     },
-    /// JSON, but not an object.
+    /// The arguments are JSON, but not an object.
     #[error("the arguments are not a JSON object but {found}")]
     NotObject {
-        /// What was found instead.
+        /// The type that was found instead.
         found: &'static str,
     },
-    /// A word in none of the forms.
+    /// A word has none of the forms.
     #[error("`{word}` is not an argument")]
     NotAPair {
         /// The word.
@@ -69,7 +69,7 @@ pub enum ArgumentError {
     /// One argument was given twice.
     #[error("`{key}` is given twice and is not a list")]
     Twice {
-        /// Its key.
+        /// The key.
         key: String,
     },
     /// The tool has no such argument.
@@ -77,9 +77,9 @@ pub enum ArgumentError {
     Unknown {
         /// The key as typed.
         key: String,
-        /// The key that looks most like it.
+        /// The most similar key.
         nearest: Option<String>,
-        /// Every key there is.
+        /// All known keys.
         known: Vec<String>,
     },
     /// A value of the wrong type.
@@ -87,15 +87,15 @@ pub enum ArgumentError {
     BadValue {
         /// The key as typed.
         key: String,
-        /// What was typed, or a mask.
+        /// The value as typed, or a mask.
         value: String,
-        /// What would have been right.
+        /// A description of valid values.
         expected: String,
     },
-    /// Arguments that the tool demands were not given.
+    /// Required arguments were not given.
     #[error("missing {}", list(missing))]
     Missing {
-        /// Which.
+        /// The missing arguments.
         missing: Vec<Missing>,
     },
 }
@@ -103,18 +103,18 @@ pub enum ArgumentError {
 /// An argument that was not given.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Its key.
+    /// The key.
     pub key: String,
-    /// What it takes.
+    /// A description of valid values.
     pub expected: String,
-    /// What the server says of it.
+    /// The server's description.
     pub description: Option<String>,
 }
 
 // === impl ArgumentError ===
 
 impl ArgumentError {
-    /// What the reader can do about it.
+    /// The remedy, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NotAPair { .. } => {
@@ -139,13 +139,13 @@ impl ArgumentError {
     }
 }
 
-/// The arguments that `words` spell, for a tool with this input `schema`.
+/// Builds the arguments from words, for a tool with this input schema.
 pub fn build(
     words: &[String],
     stdin: impl FnOnce() -> io::Result<String>,
     schema: &Json,
 ) -> Result<Json, ArgumentError> {
-    // A schema that cannot be read asks for nothing; the server will say what it thinks.
+    // A schema that cannot be parsed requires nothing here; the server validates the arguments.
     let schema = schema.read().unwrap_or_default();
     let schema = Schema::new(&schema);
     let arguments = match words {
@@ -174,7 +174,7 @@ fn from_stdin(stdin: impl FnOnce() -> io::Result<String>) -> Result<Json, Argume
     whole(text, "stdin")
 }
 
-/// A JSON object, as it was written.
+/// Parses a JSON object and keeps its text.
 fn whole(text: String, what: &str) -> Result<Json, ArgumentError> {
     let json = parse(text, what)?;
     match json.as_bytes().first() {
@@ -199,7 +199,7 @@ fn noun(first: Option<u8>) -> &'static str {
     }
 }
 
-/// Refuses an object that lacks what `schema` requires. `place` is the path of the object.
+/// Fails if an object lacks members that `schema` requires. `place` is the path of the object.
 fn refuse_missing(given: &Json, schema: Schema<'_>, place: &str) -> Result<(), ArgumentError> {
     let missing: Vec<Missing> = schema
         .required()
@@ -233,7 +233,7 @@ fn list(missing: &[Missing]) -> String {
     missing.iter().map(line).collect::<Vec<_>>().join(", ")
 }
 
-/// An object of members in the order given.
+/// Composes an object with the members in the order given.
 fn object_of(members: &[(String, Json)]) -> Json {
     let borrowed: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
     compose::object(&borrowed)

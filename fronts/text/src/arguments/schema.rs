@@ -1,26 +1,26 @@
-//! Reads what a JSON Schema says about the type of a value.
+//! Reads the types of values from a JSON Schema.
 //!
-//! Only what helps to understand typed text; whether the whole value is valid is for the server
-//! to say. The schema is a server's, so every walk through it has an end.
+//! It reads only what is needed to convert typed text; the server validates the whole value. The
+//! schema comes from a server, so every traversal is bounded.
 
 use serde_json::{Map, Value};
 
 use crate::clean::one_line;
 
-/// Most sub-schemas that one schema is followed into.
+/// Maximum number of sub-schemas that are visited from one schema.
 const MAX_STEPS: usize = 64;
 
-/// Most choices that a message lists.
+/// Maximum number of choices in a message.
 const MAX_LISTED: usize = 12;
 
-/// One schema within a document of them.
+/// One schema within a schema document.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schema<'a> {
     document: &'a Value,
     node: &'a Value,
 }
 
-/// The types of JSON. The order is the one in which typed text is tried as each of them.
+/// The types of JSON, in the order in which text is tried as each of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Type {
     Null,
@@ -32,24 +32,24 @@ pub(super) enum Type {
     List,
 }
 
-/// One way in which a value can be right.
+/// One alternative of a schema for valid values.
 #[derive(Clone, Debug)]
 pub(super) struct Way<'a> {
-    /// The types it can have; empty means any.
+    /// The allowed types; empty allows any.
     pub(super) types: Vec<Type>,
-    /// The only values it can have, if they are listed.
+    /// The only allowed values, if they are listed.
     pub(super) choices: Option<Vec<&'a Value>>,
-    /// What the items of a list are.
+    /// The schema of a list's items.
     pub(super) items: Option<Schema<'a>>,
 }
 
-/// What may stand under a key that the schema does not name.
+/// Values that are allowed under keys that the schema does not name.
 pub(super) enum Others<'a> {
-    /// Nothing.
+    /// None.
     Refused,
-    /// Anything.
+    /// Any.
     Free,
-    /// What fits this schema.
+    /// Values that fit this schema.
     Like(Schema<'a>),
 }
 
@@ -87,7 +87,7 @@ impl<'a> Schema<'a> {
         parts
     }
 
-    /// What `$ref` points at, within this document.
+    /// The target of a `$ref` within this document.
     fn target(self, map: &Map<String, Value>) -> Option<&'a Value> {
         let pointer = map.get("$ref")?.as_str()?.strip_prefix('#')?;
         self.document.pointer(pointer)
@@ -110,7 +110,7 @@ impl<'a> Schema<'a> {
         keys.map(String::as_str).collect()
     }
 
-    /// The keys of the members that must be there.
+    /// The keys of the required members.
     pub(super) fn required(self) -> Vec<&'a str> {
         let parts = self.parts(&["allOf"]);
         let lists = parts.into_iter().filter_map(|map| map.get("required")?.as_array());
@@ -123,10 +123,10 @@ impl<'a> Schema<'a> {
         keys
     }
 
-    /// What may stand under other keys.
+    /// Values that are allowed under other keys.
     pub(super) fn others(self) -> Others<'a> {
         let parts = self.all_parts();
-        // Which keys a pattern means is for the server to say.
+        // Key patterns are not evaluated here; the server validates them.
         if parts.iter().any(|map| map.contains_key("patternProperties")) {
             return Others::Free;
         }
@@ -137,17 +137,17 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Whether the value can be an object.
+    /// True if the value can be an object.
     pub(super) fn is_object(self) -> bool {
         self.ways().iter().any(|way| way.types.contains(&Type::Object))
     }
 
-    /// Whether the value can be a list.
+    /// True if the value can be a list.
     pub(super) fn is_list(self) -> bool {
         self.ways().iter().any(|way| way.types.contains(&Type::List))
     }
 
-    /// Whether the value can be neither object nor list.
+    /// True if the value can be neither object nor list.
     pub(super) fn is_simple(self) -> bool {
         !self.is_object() && !self.is_list()
     }
@@ -156,7 +156,7 @@ impl<'a> Schema<'a> {
         self.parts(&[]).into_iter().find_map(|map| map.get("description")?.as_str())
     }
 
-    /// Every way in which a value can be right; never empty.
+    /// All alternatives for valid values; never empty.
     pub(super) fn ways(self) -> Vec<Way<'a>> {
         let mut ways: Vec<Way<'a>> =
             self.all_parts().into_iter().filter_map(|map| self.way(map)).collect();
@@ -166,7 +166,7 @@ impl<'a> Schema<'a> {
         ways
     }
 
-    /// The way that one part describes; `None` when it says nothing of types.
+    /// The alternative that one part describes; `None` if it restricts neither type nor values.
     fn way(self, map: &'a Map<String, Value>) -> Option<Way<'a>> {
         let choices = match (map.get("const"), map.get("enum").and_then(Value::as_array)) {
             (Some(only), _) => Some(vec![only]),
@@ -181,7 +181,7 @@ impl<'a> Schema<'a> {
         })
     }
 
-    /// What the value should be, as the end of a sentence.
+    /// A description of valid values, as the end of a sentence.
     pub(super) fn expected(self) -> String {
         let ways = self.ways();
         let open = ways.iter().filter(|way| way.choices.is_none());
@@ -199,7 +199,7 @@ impl<'a> Schema<'a> {
     }
 }
 
-/// The choices of all ways in one phrase.
+/// The choices of all alternatives in one phrase.
 fn choices(ways: &[Way<'_>]) -> Option<String> {
     let all: Vec<&Value> =
         ways.iter().flat_map(|way| way.choices.iter().flatten().copied()).collect();
@@ -214,7 +214,7 @@ fn choices(ways: &[Way<'_>]) -> Option<String> {
     }
 }
 
-/// The types that one part of a schema allows, from what it says or what it implies.
+/// The types that one part of a schema allows, explicitly or by implication.
 fn types(map: &Map<String, Value>) -> Vec<Type> {
     let named = |value: &Value| value.as_str().and_then(Type::from_word);
     match map.get("type") {
@@ -226,7 +226,7 @@ fn types(map: &Map<String, Value>) -> Vec<Type> {
     }
 }
 
-/// A choice as it is typed.
+/// A choice as it is typed, quoted.
 fn shown(choice: &Value) -> String {
     let text = choice.as_str().map_or_else(|| choice.to_string(), str::to_owned);
     format!("`{}`", one_line(&text, 40))

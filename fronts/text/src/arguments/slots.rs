@@ -1,4 +1,4 @@
-//! Understands the words behind a prompt or a template: values by name, or in the declared order.
+//! Parses the words after a prompt or a template: values by name, or in declaration order.
 
 use capstan_app::api::{Need, Slot};
 use capstan_app::nearest;
@@ -6,54 +6,54 @@ use capstan_app::nearest;
 use super::quoted;
 use crate::clean::one_line;
 
-/// Longest piece of a word or a description that a message repeats.
+/// Maximum length of a word or a description that a message repeats.
 const MAX_SHOWN: usize = 80;
 
-/// Why words do not fit the slots.
+/// The reason why words do not fit the slots.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SlotError {
-    /// A name that no slot has.
+    /// No slot has this name.
     #[error("there is no argument `{name}`{}", takes(known))]
     Unknown {
         /// The name as typed.
         name: String,
-        /// The name that looks most like it.
+        /// The most similar name.
         nearest: Option<String>,
-        /// Every name there is.
+        /// All known names.
         known: Vec<String>,
     },
-    /// A value came twice.
+    /// A value is given twice.
     #[error("`{name}` is given twice")]
     Twice {
-        /// Its name.
+        /// The name.
         name: String,
     },
-    /// `--name` at the end.
+    /// `--name` is the last word and has no value.
     #[error("`--{name}` lacks its value")]
     NoValue {
         /// The name.
         name: String,
     },
-    /// More values than slots.
+    /// There are more values than slots.
     #[error("there is no place for `{word}`{}", takes(known))]
     TooMany {
-        /// The first word too many.
+        /// The first surplus word.
         word: String,
-        /// Every name there is.
+        /// All known names.
         known: Vec<String>,
     },
-    /// Fewer values than must be given.
+    /// Required values are missing.
     #[error("missing {}{}", missing.join(", "), takes(known))]
     Missing {
-        /// What is missing, with what the server says of it.
+        /// The missing names, with the server's descriptions.
         missing: Vec<String>,
-        /// Every name there is.
+        /// All known names.
         known: Vec<String>,
     },
 }
 
-/// The values that `words` give to `slots`, in the order of the slots, with nothing missing.
+/// Assigns words to slots, in the order of the slots; fails if a required value is missing.
 pub fn fill(words: &[String], slots: &[Slot]) -> Result<Vec<(String, String)>, SlotError> {
     let given = assign(words, slots)?;
     let is_given = |slot: &&Slot| given.iter().any(|(name, _)| *name == slot.name);
@@ -71,7 +71,7 @@ pub fn fill(words: &[String], slots: &[Slot]) -> Result<Vec<(String, String)>, S
     Err(SlotError::Missing { missing, known: names(slots) })
 }
 
-/// The values that `words` give to `slots`; some may be missing.
+/// Assigns words to slots; required values may be missing.
 pub fn assign(words: &[String], slots: &[Slot]) -> Result<Vec<(String, String)>, SlotError> {
     let mut values: Vec<Option<String>> = vec![None; slots.len()];
     let mut bare = Vec::new();
@@ -105,7 +105,7 @@ pub fn assign(words: &[String], slots: &[Slot]) -> Result<Vec<(String, String)>,
     Ok(pairs.filter_map(|(slot, value)| Some((slot.name.clone(), value?))).collect())
 }
 
-/// The name in a word that has one, and its value unless that is the next word.
+/// The name in a word, and its value unless that is the next word.
 fn named<'a>(word: &'a str, slots: &[Slot]) -> Option<(&'a str, Option<&'a str>)> {
     if let Some(option) = word.strip_prefix("--") {
         return match option.split_once('=') {
@@ -114,8 +114,8 @@ fn named<'a>(word: &'a str, slots: &[Slot]) -> Option<(&'a str, Option<&'a str>)
         };
     }
     let (name, value) = word.split_once('=')?;
-    // Free text may have `=` in it. Where it looks like a name, a slip is more likely, and must
-    // not become a value without a word.
+    // Free text may contain `=`. If the part before it looks like a name, it is more likely a
+    // misspelt name, which must not silently become a value.
     let like_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_name = !name.is_empty() && name.chars().all(like_a_name);
     let is_slot = slots.iter().any(|slot| slot.name == name);
@@ -131,7 +131,7 @@ pub fn unknown(name: &str, slots: &[Slot]) -> SlotError {
 // === impl SlotError ===
 
 impl SlotError {
-    /// What the reader can do about it.
+    /// The remedy, if there is one.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { nearest: Some(near), .. } => Some(format!("did you mean `{near}`?")),
@@ -166,7 +166,7 @@ fn takes(known: &[String]) -> String {
 mod tests {
     use super::*;
 
-    /// `title` must be given, `mood` may be.
+    /// `title` is required, `mood` is optional.
     fn slots() -> Vec<Slot> {
         let slot = |name: &str, need| Slot { name: name.to_owned(), need, description: None };
         vec![slot("title", Need::Required), slot("mood", Need::Optional)]

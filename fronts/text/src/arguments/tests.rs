@@ -1,4 +1,4 @@
-//! What can be typed, and what becomes of it.
+//! Tests of typed arguments and the JSON they become.
 
 use std::io;
 

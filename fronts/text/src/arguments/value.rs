@@ -1,25 +1,25 @@
-//! Turns the text of one value into JSON of the type that the schema asks for.
+//! Converts the text of one value to JSON of the type that the schema requires.
 
 use capstan_wire::{Json, compose};
 use serde_json::Value;
 
 use super::schema::{Schema, Type, Way};
 
-/// The JSON that `text` means under `schema`; `None` when it can mean nothing there.
+/// Converts a text to JSON under a schema; `None` if it fits none of the allowed types.
 ///
-/// Where several types are allowed, the first that fits wins, and text comes after all types that
-/// can be told from text. So `5` for `["string", "integer"]` is a number; `key:="5"` is not.
+/// If several types are allowed, the first that fits wins, and text comes after all types that can
+/// be distinguished from text. So `5` for `["string", "integer"]` is a number; `key:="5"` is not.
 pub(super) fn convert(text: &str, schema: Schema<'_>) -> Option<Json> {
     convert_at(Place::Member, text, schema)
 }
 
-/// Where a text stands.
+/// The position of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// The value of a member.
     Member,
-    /// An item of a list. A list within it must be JSON: commas are used up, and a schema that
-    /// contains itself would never end.
+    /// An item of a list. A list within it must be JSON: commas already separate the outer items,
+    /// and a schema that contains itself would cause endless recursion.
     Item,
 }
 
@@ -37,7 +37,7 @@ fn convert_at(place: Place, text: &str, schema: Schema<'_>) -> Option<Json> {
     let mut tries: Vec<(Type, &Way<'_>)> =
         open.iter().flat_map(|way| way.types.iter().map(move |t| (*t, *way))).collect();
     tries.sort_by_key(|(t, _)| *t);
-    // Beside text, `yes` and `1` are words; a boolean has to be spelled out.
+    // If text is also allowed, `yes` and `1` are text; only `true` and `false` are booleans.
     tries.retain(|(t, _)| *t != Type::Boolean || !takes_text || matches!(text, "true" | "false"));
     if text.trim_start().starts_with('[')
         && let Some(list) = json_of(text, b'[')
@@ -49,14 +49,15 @@ fn convert_at(place: Place, text: &str, schema: Schema<'_>) -> Option<Json> {
     tries.into_iter().find_map(|(t, way)| as_type(text, t, way))
 }
 
-/// The list of several texts, each of which is one item.
+/// Converts several texts to a list, each text to one item.
 pub(super) fn convert_items(texts: &[&str], schema: Schema<'_>) -> Option<Json> {
     let ways = schema.ways();
     let way = ways.iter().find(|way| way.types.contains(&Type::List))?;
     items(texts, way)
 }
 
-/// What `text` means where no schema says: a number, a boolean or null if it is one, else text.
+/// Converts a text without a schema: to JSON if it is an object, a list, a number, a boolean or
+/// null, else to a string.
 pub(super) fn guess(text: &str) -> Json {
     let composed = text.starts_with(['{', '[']);
     let literal = composed || matches!(text, "true" | "false" | "null") || is_number(text);
@@ -87,7 +88,7 @@ fn boolean(text: &str) -> Option<Json> {
     }
 }
 
-/// One word as a list: JSON, or items with commas between them.
+/// Converts one word to a list: JSON, or items separated by commas.
 fn list(text: &str, way: &Way<'_>) -> Option<Json> {
     if text.trim_start().starts_with('[') {
         return json_of(text, b'[');
@@ -109,22 +110,22 @@ fn items(texts: &[&str], way: &Way<'_>) -> Option<Json> {
     Some(compose::array(&items?))
 }
 
-/// `text` if it is JSON that begins with this byte.
+/// The text as JSON, if it is valid and begins with this byte.
 fn json_of(text: &str, first: u8) -> Option<Json> {
     Json::parse(text.to_owned()).ok().filter(|json| json.as_bytes().first() == Some(&first))
 }
 
-/// `text` if it is how one types this choice.
+/// The text as JSON, if it is this choice as it is typed.
 fn as_choice(text: &str, choice: &Value) -> Option<Json> {
     if let Value::String(choice) = choice {
         return (choice == text).then(|| compose::string(text));
     }
-    // Compared as a value, sent as typed: a number keeps its digits.
+    // Compared by value but sent as typed, so that a number keeps its digits.
     let json = Json::parse(text.to_owned()).ok()?;
     json.read::<Value>().is_ok_and(|value| value == *choice).then_some(json)
 }
 
-/// Whether `text` is a number as JSON writes them.
+/// True if the text is a JSON number.
 fn is_number(text: &str) -> bool {
     let ends_with_digit = text.ends_with(|c: char| c.is_ascii_digit());
     let begins = text.starts_with(|c: char| c.is_ascii_digit() || c == '-');

@@ -1,4 +1,4 @@
-//! Understands `key=value` and `key:=json`, with dots for members of members.
+//! Parses `key=value` and `key:=json`, with dots for nested members.
 
 use capstan_model::secret::{MASK, is_secret_name};
 use capstan_wire::{Json, compose};
@@ -8,40 +8,40 @@ use super::value::{convert, convert_items, guess};
 use super::{ArgumentError, object_of, parse, refuse_missing};
 use crate::clean::one_line;
 
-/// Longest piece of a value that a message repeats.
+/// Maximum length of a value that a message repeats.
 const MAX_SHOWN: usize = 60;
 
-/// One word.
+/// One parsed word.
 struct Pair<'a> {
-    /// The key, or what of it is left within the objects around.
+    /// The key, or the rest of it within the enclosing objects.
     key: &'a str,
     value: Typed<'a>,
 }
 
 /// The right side of a word.
 enum Typed<'a> {
-    /// After `=`: to be understood with the schema.
+    /// After `=`: text to convert by the schema.
     Text(&'a str),
-    /// After `:=`: JSON already.
+    /// After `:=`: JSON.
     Raw(Json),
 }
 
-/// All words that say something about one member.
+/// All words about one member.
 struct Group<'a> {
     name: &'a str,
-    /// Words that end here.
+    /// Words that end at this member.
     values: Vec<Pair<'a>>,
-    /// Words that go on into the member's own members.
+    /// Words about the member's own members.
     inner: Vec<Pair<'a>>,
 }
 
-/// The object that `words` spell.
+/// Builds the object that the words describe.
 pub(super) fn build(words: &[String], schema: Schema<'_>) -> Result<Json, ArgumentError> {
     let pairs = words.iter().map(|word| Pair::parse(word)).collect::<Result<Vec<_>, _>>()?;
     object(pairs, schema, "")
 }
 
-/// The object of these pairs. `place` is its own path with a dot at the end, for messages.
+/// Builds the object of these pairs. `place` is its own path with a dot at the end, for messages.
 fn object(pairs: Vec<Pair<'_>>, schema: Schema<'_>, place: &str) -> Result<Json, ArgumentError> {
     let mut members = Vec::new();
     for group in groups(pairs, schema) {
@@ -61,7 +61,7 @@ fn object(pairs: Vec<Pair<'_>>, schema: Schema<'_>, place: &str) -> Result<Json,
     Ok(object)
 }
 
-/// Puts together what belongs to one member, in the order of the first word about each.
+/// Groups pairs by member, in the order of the first word about each.
 fn groups<'a>(pairs: Vec<Pair<'a>>, schema: Schema<'_>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for pair in pairs {
@@ -79,8 +79,8 @@ fn groups<'a>(pairs: Vec<Pair<'a>>, schema: Schema<'_>) -> Vec<Group<'a>> {
     groups
 }
 
-/// The member that `path` begins with, and what follows it: `a.b` is `b` within `a` only if the
-/// schema knows no `a.b` and `a` is an object.
+/// Splits a path into its first member and the rest: `a.b` is `b` within `a` only if the schema has
+/// no `a.b` and `a` is an object.
 fn split_path<'a>(path: &'a str, schema: Schema<'_>) -> (&'a str, Option<&'a str>) {
     if schema.property(path).is_some() {
         return (path, None);
@@ -96,7 +96,8 @@ fn split_path<'a>(path: &'a str, schema: Schema<'_>) -> (&'a str, Option<&'a str
     (path, None)
 }
 
-/// What the schema says about a key that it does not name: refused, a schema, or nothing.
+/// The schema for a key that the schema does not name, if it has one; an error if the key is
+/// refused or is likely a misspelt key.
 fn unknown<'a>(
     name: &str,
     schema: Schema<'a>,
@@ -120,17 +121,17 @@ fn unknown<'a>(
     })
 }
 
-/// The key that `name` is most likely a slip of.
+/// The key that `name` is most likely a misspelling of.
 fn nearest<'a>(name: &str, keys: &[&'a str]) -> Option<&'a str> {
     let name = name.to_lowercase();
     let distance = |key: &str| strsim::damerau_levenshtein(&name, &key.to_lowercase());
-    // One slip in three letters; a short key is rarely a slip of another.
+    // At most one mistake per three letters; a short key is rarely a misspelling of another.
     let is_near = |distance: usize| distance * 3 <= name.chars().count();
     let near = keys.iter().map(|key| (distance(key), *key)).filter(|(d, _)| is_near(*d));
     near.min_by_key(|(distance, _)| *distance).map(|(_, key)| key)
 }
 
-/// The member that the words of a group make, under its schema.
+/// The value of a group's member under its schema.
 fn value(group: Group<'_>, schema: Schema<'_>, key: &str) -> Result<Json, ArgumentError> {
     let Group { mut values, inner, .. } = group;
     match (values.len(), inner.is_empty()) {
@@ -147,7 +148,7 @@ fn value(group: Group<'_>, schema: Schema<'_>, key: &str) -> Result<Json, Argume
     }
 }
 
-/// The list that a repeated key makes: each word is one item.
+/// The list from a repeated key; each word is one item.
 fn collect(values: &[Pair<'_>], schema: Schema<'_>, key: &str) -> Result<Json, ArgumentError> {
     let one = |pair: &Pair<'_>| match &pair.value {
         Typed::Raw(json) => Ok(vec![json.clone()]),
@@ -160,7 +161,7 @@ fn collect(values: &[Pair<'_>], schema: Schema<'_>, key: &str) -> Result<Json, A
     Ok(compose::array(items.iter().flatten()))
 }
 
-/// The member that the words of a group make where no schema says.
+/// The value of a group's member without a schema.
 fn guessed(group: Group<'_>, key: &str) -> Result<Json, ArgumentError> {
     let mut values = group.values;
     match (values.pop(), values.is_empty()) {

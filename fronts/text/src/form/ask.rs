@@ -1,4 +1,4 @@
-//! Puts the questions of a form to a person.
+//! Asks a person the questions of a form.
 
 use capstan_hub::ports::{Elicitation, Reply, Want};
 use capstan_model::ServerName;
@@ -13,23 +13,23 @@ use super::{Answer, shown};
 use crate::clean::wrap;
 use crate::panel::{self, After, Room, Seen};
 
-/// Lines of ours around a server's message.
+/// Number of our lines around a server's message.
 const ROOM: Room = Room { above: 1, below: 6, after: After::Question };
 
-/// Columns beside a server's message.
+/// Number of columns beside a server's message.
 const MARGIN: usize = 4;
 
 /// The choice that leaves an optional field out.
 const LEAVE_OUT: &str = "(leave out)";
 
-/// What is chosen before or after the questions themselves.
+/// The choice before or after the questions themselves.
 pub(super) enum Decision {
     Yes,
     Decline,
     Cancel,
 }
 
-/// Asks, and gives back what the person said. Closing any question cancels all of it.
+/// Asks a person and returns the answer. Closing any question cancels the whole form.
 pub fn ask(prompter: &mut dyn Prompter, elicitation: &Elicitation) -> Reply {
     let (server, message) = (&elicitation.server, &elicitation.message);
     let asked = match &elicitation.want {
@@ -75,15 +75,15 @@ fn form(
     Ok(Reply::Accept(Some(answer.into_json())))
 }
 
-/// Shows what the server says, page by page where it is long.
+/// Shows the server's message, page by page if it is long.
 pub(super) fn say_message(prompter: &mut dyn Prompter, message: &str) -> Result<Seen, Closed> {
     let (columns, _) = prompter.size();
-    // Runs of blanks count as one: no padding can push words to the beginning of a line.
+    // Runs of blanks count as one, so that padding cannot push words to the beginning of a line.
     let message = wrap(message, columns.saturating_sub(MARGIN)).join("\n");
     panel::show(prompter, &panel::lines(&message, columns), ROOM)
 }
 
-/// The question whether to take part at all.
+/// Asks whether to take part at all.
 pub(super) fn decide(
     prompter: &mut dyn Prompter,
     question: &str,
@@ -96,7 +96,7 @@ pub(super) fn decide(
     })
 }
 
-/// Asks until the answer keeps to the field's rules.
+/// Asks until the answer satisfies the field's rules.
 fn ask_field(
     prompter: &mut dyn Prompter,
     server: &ServerName,
@@ -107,7 +107,7 @@ fn ask_field(
     {
         return Err(Closed);
     }
-    // The server's name stands first: the label is the server's own word.
+    // The server's name comes first, because the label is text from the server.
     let question = format!("{server} › {}{}:", field.label, remark(field));
     loop {
         let given = match &field.kind {
@@ -125,7 +125,7 @@ fn ask_field(
     }
 }
 
-/// What is said behind the label: the default, or that nothing need be said.
+/// The remark after the label: an example, the default, or that the field is optional.
 fn remark(field: &Field) -> String {
     let example = match field.kind {
         Kind::Text { format: Some(format), .. } => format!(", {}", format.example()),
@@ -144,14 +144,14 @@ fn remark(field: &Field) -> String {
         (Some(default), Kind::Integer(_) | Kind::Number(_)) => {
             format!("{example} [{}]", shown(default.as_str()))
         }
-        // These begin at their default.
+        // These kinds preselect their default.
         (Some(_), Kind::Boolean | Kind::Choice(_) | Kind::Choices { .. }) => String::new(),
         (None, _) if field.required => example,
         (None, _) => format!("{example} (optional)"),
     }
 }
 
-/// An answer, nothing, or the reason why it must be asked for again.
+/// An answer, no answer, or the reason why the question must be asked again.
 type Given = Result<Option<Json>, String>;
 
 fn typed(prompter: &mut dyn Prompter, question: &str, field: &Field) -> Result<Given, Closed> {

@@ -8,7 +8,7 @@ use super::rule::{Choice, Format, Kind, Lengths, Range};
 use super::{FormError, shown};
 use crate::clean::one_line;
 
-/// Longest description shown.
+/// Maximum length of a displayed description.
 const MAX_DESCRIPTION: usize = 500;
 
 /// One question of a form.
@@ -16,22 +16,22 @@ const MAX_DESCRIPTION: usize = 500;
 pub(super) struct Field {
     /// The member of the answer.
     pub(super) name: String,
-    /// What a person sees instead of the name; safe to show.
+    /// The text that is shown instead of the name; safe to show.
     pub(super) label: String,
-    /// What the server says of it; safe to show.
+    /// The server's description; safe to show.
     pub(super) description: Option<String>,
-    /// Whether it must be answered.
+    /// True if the field is required.
     pub(super) required: bool,
-    /// The answer unless another is given; always a valid one.
+    /// The default answer; always valid.
     pub(super) default: Option<Json>,
-    /// Whether the answer is likely a secret.
+    /// True if the answer is likely a secret.
     pub(super) secret: bool,
-    /// What kind of answer it takes.
+    /// The kind of answer.
     pub(super) kind: Kind,
 }
 
-/// The fields of a form in the server's order. Fields of an unknown kind are left out if they
-/// need no answer.
+/// Reads the fields of a form in the server's order. Optional fields of an unknown kind are left
+/// out.
 pub(super) fn read(schema: &Json) -> Result<Vec<Field>, FormError> {
     let properties = object::get(schema, "properties").ok_or(FormError::NotAForm)?;
     let members = object::members(&properties).map_err(|_| FormError::NotAForm)?;
@@ -41,7 +41,7 @@ pub(super) fn read(schema: &Json) -> Result<Vec<Field>, FormError> {
     };
     let mut fields: Vec<Field> = Vec::new();
     for (name, property) in members {
-        // Of a name given twice nobody knows which is meant.
+        // A duplicate name is ambiguous.
         if fields.iter().any(|field| field.name == name) {
             return Err(FormError::NotAForm);
         }
@@ -78,7 +78,7 @@ impl Field {
     }
 }
 
-/// What kind of answer a property takes.
+/// The kind of answer that a property takes.
 fn kind(property: &Value) -> Option<Kind> {
     if let Some(options) = options(property) {
         return Some(Kind::Choice(options));
@@ -101,7 +101,7 @@ fn kind(property: &Value) -> Option<Kind> {
     }
 }
 
-/// The type, or the first that is not null of several.
+/// The type, or the first of several that is not null.
 fn type_word(property: &Value) -> Option<&str> {
     let word = property.get("type")?;
     match word.as_array() {
@@ -116,7 +116,7 @@ fn lengths(property: &Value, min: &str, max: &str) -> Lengths {
     Lengths { min: limit(min).map(count), max: limit(max).map(count) }
 }
 
-/// The choices of a property, in each of the ways in which servers write them.
+/// The choices of a property, in any of the notations that servers use.
 fn options(property: &Value) -> Option<Vec<Choice>> {
     let list = |key: &str| property.get(key).and_then(Value::as_array);
     let text = |value: &Value| value.as_str().map(str::to_owned);

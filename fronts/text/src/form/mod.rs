@@ -1,10 +1,10 @@
-//! Answers the questions of servers: by asking, from defaults, from a file.
+//! Answers the questions of servers: by asking a person, from defaults, from a file.
 //!
-//! Read in this order: [`field`] is one question of a form, [`rule`] what its answer must keep to,
-//! `ask` puts the questions to a person, [`page`] asks to visit an address, and [`prompt`] is
-//! the terminal they are asked on.
+//! Read in this order: `field` is one question of a form, `rule` checks its answer, `ask` asks
+//! a person the questions, `page` asks a person to visit an address, and `prompt` is the
+//! terminal.
 //!
-//! **Invariant:** every question shows which server asks, in a place that the server's own words
+//! **Invariant:** every question shows which server asks, in a place that text from the server
 //! cannot reach.
 
 mod field;
@@ -23,42 +23,42 @@ pub use self::prompt::{Closed, Prompter, Terminal};
 use self::field::Field;
 use crate::clean::one_line;
 
-/// Longest name of a field in a message.
+/// Maximum length of a field's name in a message.
 const MAX_NAME: usize = 60;
 
-/// How the questions of servers are answered.
+/// The way in which questions of servers are answered.
 #[derive(Clone, Debug)]
 pub enum Elicit {
-    /// A person is asked.
+    /// Ask a person.
     Ask,
-    /// With the defaults of the form, if they suffice.
+    /// Use the defaults of the form, if they suffice.
     Defaults,
-    /// Always no.
+    /// Always decline.
     Decline,
-    /// With these values.
+    /// Use these values.
     File(Json),
 }
 
-/// Why a form cannot be filled in.
+/// The reason why a form cannot be filled in.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormError {
-    /// The schema describes no form.
+    /// The schema does not describe a form.
     #[error("the server's form has no fields that can be read")]
     NotAForm,
-    /// A field that must be answered is of a kind that forms do not have.
+    /// A required field has a kind that forms do not support.
     #[error("the field `{name}` must be answered and is of an unknown kind")]
     Unsupported {
         /// The field.
         name: String,
     },
-    /// The values are no object.
+    /// The values are not an object.
     #[error("the values are not a JSON object")]
     NotObject,
-    /// None of the values is asked for.
+    /// The form asks for none of the values.
     #[error("the form asks for none of the values that are given")]
     NothingFits,
-    /// A field that must be answered is not.
+    /// A required field has no value.
     #[error("the field `{name}` must be answered")]
     Missing {
         /// The field.
@@ -69,13 +69,12 @@ pub enum FormError {
     Invalid {
         /// The field.
         name: String,
-        /// What is wrong, as the end of a sentence.
+        /// The reason, as the end of a sentence.
         reason: String,
     },
 }
 
-/// The answer that consists of the form's own defaults; `None` when a field that must be answered
-/// has none.
+/// The answer from the form's defaults; `None` if a required field has no default.
 pub fn fill_defaults(schema: &Json) -> Option<Json> {
     let mut answer = Answer::default();
     for field in field::read(schema).ok()? {
@@ -88,8 +87,10 @@ pub fn fill_defaults(schema: &Json) -> Option<Json> {
     Some(answer.into_json())
 }
 
-/// The answer that `values` give. What they leave out takes its default; what the form does not
-/// ask for is never sent, so that one file can answer several questions.
+/// The answer from a file's values; missing values take their defaults.
+///
+/// Values that the form does not ask for are never sent, so that one file can answer several
+/// questions.
 pub fn from_file(schema: &Json, values: &Json) -> Result<Json, FormError> {
     let fields = field::read(schema)?;
     let given = object::members(values).map_err(|_| FormError::NotObject)?;
@@ -116,7 +117,7 @@ pub fn from_file(schema: &Json, values: &Json) -> Result<Json, FormError> {
     Ok(answer.into_json())
 }
 
-/// The values of a form, in its order.
+/// The values of a form, in the form's order.
 #[derive(Default)]
 struct Answer(Vec<(String, Json)>);
 
@@ -131,7 +132,7 @@ impl Answer {
     }
 }
 
-/// A name that a server chose, for a message.
+/// Shortens a name that a server chose, for a message.
 fn shown(name: &str) -> String {
     one_line(name, MAX_NAME)
 }

@@ -1,7 +1,7 @@
-//! Asks a person to visit an address, and shows where it leads. It is never opened by us.
+//! Asks a person to visit an address, and shows where it leads. Capstan never opens it.
 //!
-//! The host is what a person decides upon, so an address whose host two readers could read
-//! differently (`https://good\@evil`, hosts with `%`, numbers in odd notations) is declined.
+//! A person decides by the host, so an address whose host two parsers could read differently
+//! (`https://good\@evil`, hosts with `%`, numbers in unusual notations) is declined.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -14,15 +14,15 @@ use super::prompt::{Closed, Prompter};
 use crate::clean::one_line;
 use crate::panel::{self, Seen};
 
-/// Longest piece of an address that a refusal repeats.
+/// Maximum length of an address that a refusal repeats.
 const MAX_SHOWN: usize = 200;
 
-/// Where an address leads.
+/// The destination of an address.
 #[derive(Debug, PartialEq, Eq)]
 struct Page {
-    /// The host, with every letter outside ASCII spelled out.
+    /// The host, with every character outside ASCII escaped.
     host: String,
-    /// What a person should know before going there.
+    /// Warnings to show before the visit.
     warnings: Vec<&'static str>,
 }
 
@@ -43,7 +43,8 @@ pub(super) fn visit(
         return Ok(Reply::Decline);
     };
     prompter.say(&format!("host: {}", page.host));
-    // Unbroken, so that it can be copied: it was checked above, and has no blanks to imitate us with.
+    // Printed unbroken, so that it can be copied; it was checked above, and has no blanks to
+    // imitate our output with.
     prompter.say(url);
     for warning in page.warnings {
         prompter.say(&format!("warning: {warning}"));
@@ -59,7 +60,7 @@ pub(super) fn visit(
 // === impl Page ===
 
 impl Page {
-    /// `None` when it cannot be told for sure where a browser would go.
+    /// Parses an address; `None` if it is not certain where a browser would go.
     fn read(url: &str) -> Option<Self> {
         let odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
         if clean(url) != url || url.contains(odd) {
@@ -72,7 +73,7 @@ impl Page {
             _ => return None,
         };
         let authority = rest.split(['/', '?', '#']).next()?;
-        // Beyond the host a well-made address is ASCII; blanks of other scripts could pad it.
+        // After the host, a well-formed address is ASCII; blanks of other scripts could pad it.
         if !rest.strip_prefix(authority)?.is_ascii() {
             return None;
         }
@@ -96,7 +97,7 @@ impl Page {
     }
 }
 
-/// Whether a host is this machine.
+/// The location of a host: this machine or another.
 #[derive(Debug, PartialEq, Eq)]
 enum Place {
     Here,
@@ -104,7 +105,7 @@ enum Place {
 }
 
 impl Place {
-    /// `None` when the host is none that every reader reads alike.
+    /// Classifies a host; `None` if parsers could read it differently.
     fn read(host: &str) -> Option<Self> {
         let here = |here: bool| if here { Self::Here } else { Self::Elsewhere };
         if let Some(inner) = host.strip_prefix('[') {
@@ -118,7 +119,7 @@ impl Place {
         }
         let name = host.strip_suffix('.').unwrap_or(host);
         let last = name.rsplit('.').next()?;
-        // A last label that begins with a digit is a number to a browser, in whatever notation.
+        // Browsers read a last label that begins with a digit as a number, in any notation.
         if last.starts_with(|c: char| c.is_ascii_digit()) {
             let address: Ipv4Addr = name.parse().ok()?;
             return Some(here(address.is_loopback()));
@@ -142,7 +143,7 @@ fn without_port(address: &str) -> Option<&str> {
     fits.then_some(host)
 }
 
-/// `host` with every letter outside ASCII as its number, so that look-alikes can be told apart.
+/// Escapes every character of a host outside ASCII, so that look-alikes can be distinguished.
 fn spelled_out(host: &str) -> String {
     let mut out = String::with_capacity(host.len());
     for c in host.chars() {

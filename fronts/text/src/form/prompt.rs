@@ -1,4 +1,4 @@
-//! The terminal that questions are asked on.
+//! The terminal on which questions are asked.
 
 use std::io::Write;
 
@@ -6,29 +6,29 @@ use inquire::{Confirm, InquireError, MultiSelect, Password, PasswordDisplayMode,
 
 use crate::screen::stderr_size;
 
-/// Asks one thing at a time. Everything given to it is safe to show.
+/// Asks one question at a time. All texts passed to it must be safe to show.
 pub trait Prompter {
-    /// The columns and the lines of the terminal, as far as they are known.
+    /// The columns and lines of the terminal, or a default if they are unknown.
     fn size(&self) -> (usize, usize) {
         (80, 24)
     }
 
-    /// Says something.
+    /// Prints a line.
     fn say(&mut self, line: &str);
 
-    /// Asks for a line; empty when nothing was typed.
+    /// Asks for a line; empty if nothing was typed.
     fn text(&mut self, question: &str) -> Result<String, Closed>;
 
-    /// Asks for a line that is not shown.
+    /// Asks for a line without showing it.
     fn secret(&mut self, question: &str) -> Result<String, Closed>;
 
     /// Asks for yes or no.
     fn confirm(&mut self, question: &str, default: Option<bool>) -> Result<bool, Closed>;
 
-    /// Asks for one of several, beginning at the place `start`; answers with a place.
+    /// Asks for one option, with the option at index `start` preselected; returns its index.
     fn select(&mut self, question: &str, options: &[&str], start: usize) -> Result<usize, Closed>;
 
-    /// Asks for some of several, beginning with these chosen; answers with places.
+    /// Asks for any number of options, with these preselected; returns their indices.
     fn multi_select(
         &mut self,
         question: &str,
@@ -53,7 +53,7 @@ impl Prompter for Terminal {
 
     fn say(&mut self, line: &str) {
         let mut err = anstream::stderr().lock();
-        // A closed stderr cannot be told of; the question itself will fail.
+        // If stderr is closed, the question itself will fail.
         drop(writeln!(err, "{line}"));
     }
 
@@ -75,7 +75,7 @@ impl Prompter for Terminal {
     }
 
     fn select(&mut self, question: &str, options: &[&str], start: usize) -> Result<usize, Closed> {
-        // Who types `n` means `no`, and not the first option with an n in it.
+        // Typing `n` selects `no`, not the first option that contains an n.
         let begins = |typed: &str, _: &&str, option: &str, _: usize| {
             option.to_lowercase().starts_with(&typed.to_lowercase()).then_some(0)
         };

@@ -1,13 +1,13 @@
-//! What the answer to a field must keep to, and how typed text becomes one.
+//! Rules for the answer to a field, and conversion of typed text to an answer.
 
 use capstan_wire::{Json, compose, object};
 
-/// What kind of answer a field takes.
+/// The kind of answer that a field takes.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// Any text within limits.
     Text {
-        /// In characters.
+        /// Lengths in characters.
         lengths: Lengths,
         format: Option<Format>,
     },
@@ -17,9 +17,9 @@ pub(super) enum Kind {
     Number(Range),
     /// Yes or no.
     Boolean,
-    /// One of these.
+    /// One of these choices.
     Choice(Vec<Choice>),
-    /// Some of these.
+    /// Any number of these choices.
     Choices { options: Vec<Choice>, lengths: Lengths },
 }
 
@@ -27,25 +27,25 @@ pub(super) enum Kind {
 #[derive(Debug)]
 pub(super) struct Choice {
     pub(super) value: Json,
-    /// What a person sees; safe to show.
+    /// The text that is shown; safe to show.
     pub(super) title: String,
 }
 
-/// How long a text or list may be.
+/// Limits on the length of a text or list.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Lengths {
     pub(super) min: Option<usize>,
     pub(super) max: Option<usize>,
 }
 
-/// How great a number may be.
+/// Limits on a number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Range {
     pub(super) min: Option<f64>,
     pub(super) max: Option<f64>,
 }
 
-/// What a text looks like.
+/// The format of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Email,
@@ -54,13 +54,13 @@ pub(super) enum Format {
     DateTime,
 }
 
-/// What is wrong with an answer, as the end of a sentence that begins with the answer.
+/// The reason why an answer is invalid, as the end of a sentence that begins with the answer.
 pub(super) type Fault = String;
 
 // === impl Kind ===
 
 impl Kind {
-    /// Whether `value` keeps to the rules.
+    /// Checks that `value` satisfies the rules.
     pub(super) fn check(&self, value: &Json) -> Result<(), Fault> {
         match self {
             Self::Text { lengths, format } => {
@@ -94,7 +94,7 @@ impl Kind {
         }
     }
 
-    /// The answer that `text` means, if it keeps to the rules. Numbers keep their digits.
+    /// Converts typed text to an answer that satisfies the rules. Numbers keep their digits.
     pub(super) fn parse(&self, text: &str) -> Result<Json, Fault> {
         let value = match self {
             Self::Text { .. } => compose::string(text),
@@ -115,7 +115,7 @@ fn is_option(options: &[Choice], value: &Json) -> Result<(), Fault> {
     if options.iter().any(same) { Ok(()) } else { Err("is not one of the choices".to_owned()) }
 }
 
-/// Whether both are the same text, however its letters are escaped.
+/// True if both are the same text, regardless of escapes.
 fn same_text(one: &Json, other: &Json) -> bool {
     matches!((one.read::<String>(), other.read::<String>()), (Ok(one), Ok(other)) if one == other)
 }

@@ -1,4 +1,4 @@
-//! Forms, as a person, a file and the defaults answer them.
+//! Tests of forms answered by a person, from a file and from defaults.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use capstan_wire::Json;
 use super::prompt::{Closed, Prompter};
 use super::{FormError, ask, fill_defaults, from_file};
 
-/// What a person does at one question.
+/// The reaction to one question.
 #[derive(Debug)]
 enum Act {
     Type(&'static str),
@@ -20,7 +20,7 @@ enum Act {
 
 use Act::{Escape, Pick, Say, Tick, Type};
 
-/// A person who has decided everything in advance, and remembers what was shown.
+/// Test prompter with scripted answers that records what was shown.
 struct Script {
     acts: VecDeque<Act>,
     shown: Vec<String>,
@@ -91,7 +91,7 @@ fn play(want: Want, message: &str, acts: impl IntoIterator<Item = Act>) -> (Repl
     (reply, script.shown)
 }
 
-/// Answers a form of one field after saying that it will be answered.
+/// Answers a form of one field, after accepting the form.
 #[track_caller]
 fn field(
     property: &str,

@@ -30,7 +30,7 @@ keys! {
     }
 }
 
-/// A string that is never shown.
+/// The form of a secret string.
 struct SecretText;
 
 /// Reads the credentials of a scheme; `None` if they are incomplete or contradict each other.

@@ -6,24 +6,24 @@ use crate::fields::Fields;
 use crate::source::problem::Problem;
 use crate::units;
 
-/// When a server is stopped for want of use.
+/// The idle timeout of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Idle {
-    /// How the time is chosen.
+    /// The policy that chooses the time.
     pub policy: IdlePolicy,
-    /// Not before this time.
+    /// The shortest time that the adaptive policy chooses.
     pub min: Duration,
-    /// Not after this time.
+    /// The longest time that the adaptive policy chooses.
     pub max: Duration,
 }
 
-/// How the idle time of a server is chosen.
+/// The policy that chooses the idle timeout of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IdlePolicy {
-    /// By how often it is used.
+    /// By the frequency of its use.
     #[default]
     Adaptive,
-    /// It is never stopped.
+    /// The server is never stopped.
     Never,
     /// After this time.
     After(Duration),

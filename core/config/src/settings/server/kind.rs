@@ -1,4 +1,4 @@
-//! How a server is reached.
+//! The kinds of servers, and how each is reached.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use indexmap::IndexMap;
 use crate::settings::openapi::OpenApi;
 use capstan_safety::mask::mask_url;
 
-/// How a server is reached.
+/// The kind of a server, with the settings of that kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A process that speaks MCP over its standard input and output.
     Stdio(Program),
     /// Streamable HTTP.
     Http(Remote),
-    /// The older HTTP with server-sent events.
+    /// The older HTTP transport with server-sent events.
     Sse(Remote),
     /// A command-line program whose subcommands become tools.
     Cli(CliProgram),
@@ -28,34 +28,34 @@ pub enum Kind {
 pub struct Program {
     /// The executable: a bare name, looked up in `PATH`, or a path.
     pub command: String,
-    /// Its arguments, each passed on as it is.
+    /// Its arguments, each passed unchanged.
     pub args: Vec<String>,
     /// Variables set for it.
     pub env: IndexMap<String, Secret<String>>,
-    /// Where it runs; a relative path starts at our own folder.
+    /// Its working directory; a relative path starts at Capstan's own.
     pub cwd: Option<String>,
-    /// Variables of ours that it gets besides the harmless ones.
+    /// Variables of Capstan's environment that it gets in addition to the harmless ones.
     pub env_passthrough: Vec<String>,
 }
 
-/// A server somewhere else.
+/// A remote server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Remote {
     /// Its address.
     pub url: String,
     /// Headers sent with every request.
     pub headers: IndexMap<String, Secret<String>>,
-    /// What to do where the transport of its kind is not spoken.
+    /// The behavior if the server does not support the transport of its kind.
     pub fallback: Fallback,
 }
 
-/// What to do when a server does not speak the transport of its kind.
+/// The behavior if a server does not support the transport of its kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Fallback {
-    /// Give up: the file says which transport it is.
+    /// Fails: the file sets the transport explicitly.
     #[default]
     Never,
-    /// Try the other one, `sse` after `http` or `http` after `sse`, and remember what worked.
+    /// Tries the other one (`sse` after `http` or the reverse), and remembers which one worked.
     OtherTransport,
 }
 
@@ -66,11 +66,11 @@ pub struct CliProgram {
     pub program: Program,
     /// The argument that makes it print its help.
     pub help: String,
-    /// How deep its subcommands are looked at.
+    /// The depth to which its subcommands are explored.
     pub depth: u32,
     /// The only subcommands that may be used; `None` means all.
     pub only: Option<Vec<String>>,
-    /// Tools that are given instead of found.
+    /// Tools from the configuration, which replace those found in its help.
     pub presets: Vec<Preset>,
 }
 
@@ -79,11 +79,11 @@ pub struct CliProgram {
 pub struct Preset {
     /// Its name.
     pub name: String,
-    /// What is run, after the program's own arguments.
+    /// Its arguments, after the program's own.
     pub args: Vec<String>,
-    /// What it does.
+    /// Its description.
     pub description: Option<String>,
-    /// What it takes, as a JSON schema of an object.
+    /// Its parameters, as a JSON schema of an object.
     pub input_schema: Option<serde_json::Value>,
 }
 
@@ -102,7 +102,7 @@ impl Kind {
     }
 }
 
-// Arguments and addresses may carry secrets, so these do not show them as they are.
+// Arguments and addresses may contain secrets, so these implementations do not print them unmasked.
 
 // === impl Program ===
 

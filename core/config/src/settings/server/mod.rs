@@ -32,10 +32,10 @@ pub use self::patterns::EffectLists;
 pub use self::words::{OAuth, Protocol, Start};
 pub use super::openapi::OpenApi;
 
-/// The time limit of a call to a server that sets none.
+/// The time limit of a call, for servers that set none.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The time limit of the start of a server that sets none.
+/// The time limit of the start, for servers that set none.
 pub const DEFAULT_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 
 keys! {
@@ -189,40 +189,42 @@ pub const RESTRICTING_KEYS: [&str; 9] = [
 pub struct ServerEntry {
     /// Its slug.
     pub name: ServerName,
-    /// Its name as the file has it.
+    /// Its name as the file spells it.
     pub display: String,
-    /// Where it was written.
+    /// Its position.
     pub origin: Origin,
-    /// Whether the user has approved that file.
+    /// True if the user has approved that file.
     pub approved: bool,
-    /// Whether it is switched on; known even when the rest of the entry is broken.
+    /// True if it is enabled; known even if the rest of the entry is broken.
     pub enabled: bool,
     /// Settings of its plugin or bundle that must not be shown.
     pub secrets: Vec<Secret<String>>,
-    /// The server, or what is wrong with its entry. A broken entry breaks no other.
+    /// The server, or the error in its entry. A broken entry does not affect the others.
     pub status: Result<Server, Problem>,
 }
 
-/// Which tools a server may have.
+/// The tools that a server may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolList {
-    /// By their names; `None` means any.
+    /// The names of the expected tools; `None` means any.
     pub expected: Option<Vec<String>>,
-    /// Whether those that it did not have when it was first seen are refused and not asked about.
+    /// True if tools that it did not have when it was first seen are refused without asking.
     pub locked: bool,
 }
 
 // === impl ServerEntry ===
 
 impl ServerEntry {
-    /// The server, if it is whole, switched on and approved.
+    /// Returns the server, if it is valid, enabled and approved.
     pub fn usable(&self) -> Option<&Server> {
         let server = self.status.as_ref().ok()?;
         (self.enabled && self.approved).then_some(server)
     }
 
-    /// Takes over the restrictions of the user's own entry of that name, so that a project loosens
-    /// nothing when it replaces the entry. Returns a warning if that narrows what the entry says.
+    /// Adds the restrictions of the user's own entry of that name.
+    ///
+    /// A project therefore loosens nothing when it replaces the entry. Returns a warning if the
+    /// networks of the project's entry are narrowed.
     pub(crate) fn keep_restrictions_of(&mut self, other: &Self) -> Option<Problem> {
         let from_user = other.origin.scope == Scope::User;
         if self.origin.scope != Scope::Project || !from_user {
@@ -246,8 +248,8 @@ impl ServerEntry {
             own.keep_restrictions_of(replaced);
         }
         overrides::keep_restrictions_of(&mut server.tools, &replaced.tools);
-        // Addresses of a trusted server are not checked, so that a project's word alone would
-        // open every network.
+        // Addresses of a trusted server are not checked, so a project alone could open every
+        // network.
         server.trust = match (server.trust, replaced.trust) {
             (Trust::Sandboxed, _) | (_, Trust::Sandboxed) => Trust::Sandboxed,
             (Trust::Untrusted, _) | (_, Trust::Untrusted) => Trust::Untrusted,

@@ -1,4 +1,4 @@
-//! The key `networks`: networks in which a server may be reached although they are not public.
+//! The key `networks`: private networks in which a server may be reached.
 
 use capstan_safety::address::{BadNetwork, Network};
 use serde_json::Value as Json;
@@ -8,11 +8,12 @@ use crate::fields::Fields;
 use crate::settings::form::Form;
 use crate::source::problem::Problem;
 
-/// A list of networks in CIDR notation.
+/// The form of a list of networks in CIDR notation.
 pub(super) struct Networks;
 
-/// Narrows a project's networks to those that the user's own entry allows. Returns the networks that
-/// do not count, or only in part.
+/// Narrows a project's networks to those that the user's own entry allows.
+///
+/// Returns the networks that are allowed only in part or not at all.
 pub(super) fn narrow(networks: &mut Vec<Network>, allowed: &[Network]) -> Vec<Network> {
     let is_in = |one: &Network, of: &[Network]| of.iter().any(|wider| wider.covers(one));
     let (mut kept, wider): (Vec<_>, Vec<_>) =
@@ -24,7 +25,7 @@ pub(super) fn narrow(networks: &mut Vec<Network>, allowed: &[Network]) -> Vec<Ne
     wider
 }
 
-/// Reports the networks of a project's entry that the user's own entry does not wholly allow.
+/// Returns a warning about networks that the user's own entry does not allow completely.
 pub(super) fn warning(
     nearer: &ServerEntry,
     replaced: &ServerEntry,

@@ -48,10 +48,12 @@ pub(crate) enum OpenApiSchema {
     Table(Box<<OpenApiKeys as Table>::Keys>),
 }
 
-/// An address that requests are sent to.
+/// The form of an address that requests are sent to.
 pub(super) struct Address;
 
-/// Reads the document, and how it may be shown. The headers are read with those of other servers.
+/// Reads the document, and returns it with its masked target.
+///
+/// The headers are read with those of other servers.
 pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<(OpenApi, String)> {
     let is_table = fields.peek("openapi").is_some_and(|entry| entry.node.as_table().is_some());
     if !is_table {
@@ -78,7 +80,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Option<(OpenApi, String)> {
     Some((OpenApi { document, base_url, tags, only, except, auth, ..OpenApi::default() }, target))
 }
 
-/// The credentials for each of the security schemes that are named.
+/// Reads the credentials, by the name of their security scheme.
 fn auth(fields: &mut Fields<'_, '_>) -> IndexMap<String, Credentials> {
     let mut read = IndexMap::new();
     fields.each_table("auth", |name, fields| {

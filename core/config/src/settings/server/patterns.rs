@@ -19,10 +19,10 @@ keys! {
     }
 }
 
-/// A list of patterns of bare tool names.
+/// The form of a list of patterns for bare tool names.
 pub(crate) struct Globs;
 
-/// The table `effect` of a server.
+/// The form of a server's table `effect`.
 pub(super) struct EffectTable;
 
 // === impl Globs ===

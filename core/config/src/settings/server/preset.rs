@@ -1,4 +1,4 @@
-//! The tools that a file describes for a command-line program.
+//! Reads the tools that a file defines for a command-line program.
 
 use serde_json::{Map, Value as JsonValue};
 
@@ -24,16 +24,16 @@ keys! {
     }
 }
 
-/// A JSON schema of an object.
+/// The form of a JSON schema of an object.
 struct ObjectSchema;
 
-/// How deep a schema may nest.
+/// The deepest nesting of a schema; deeper values become null.
 const MAX_DEPTH: usize = 16;
 
-/// Reads the list of tools, where there is one.
+/// Reads the list of tools, if there is one.
 pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Vec<Preset> {
     let key = fields.key("tools");
-    // A table under this key means something else.
+    // A table under this key has another meaning.
     let Some(nodes) = fields.peek("tools").and_then(|entry| entry.node.as_list()) else {
         return Vec::new();
     };
@@ -77,7 +77,7 @@ fn one(mut fields: Fields<'_, '_>) -> Option<Preset> {
     Some(Preset { name: name?, args, description, input_schema })
 }
 
-/// A value of a file as JSON.
+/// Converts a value of a file to JSON.
 pub(crate) fn json(node: &Node, depth: usize) -> JsonValue {
     if depth > MAX_DEPTH {
         return JsonValue::Null;

@@ -1,4 +1,4 @@
-//! The keys of a server that take one of a few words.
+//! The keys of a server that take one of a fixed set of words.
 
 use capstan_model::{Naming, Trust};
 use serde_json::Value as Json;
@@ -6,39 +6,39 @@ use serde_json::Value as Json;
 use crate::fields::{Fields, Words};
 use crate::settings::form::{Form, OneOf, WordSchema};
 
-/// When a server is started.
+/// The time at which a server is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Start {
-    /// At once where somebody watches, at the first call in the gateway.
+    /// Immediately in interactive use, at the first call in the gateway.
     #[default]
     Auto,
-    /// At once.
+    /// Immediately.
     Eager,
-    /// When somebody asks what there is.
+    /// When a list is first requested.
     OnList,
     /// At the first call.
     Lazy,
 }
 
-/// Whether a server may be logged in to.
+/// The policy for logins to a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OAuth {
-    /// When it asks for it.
+    /// When the server requires it.
     #[default]
     Auto,
     /// Never.
     Off,
 }
 
-/// Which era of MCP to speak with a server.
+/// The era of MCP to use with a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Protocol {
-    /// Find out.
+    /// Detected.
     #[default]
     Auto,
     /// Revisions with a handshake.
     Legacy,
-    /// Revisions without one.
+    /// Revisions without a handshake.
     Modern,
 }
 
@@ -49,11 +49,11 @@ pub(crate) enum Transport {
     Http,
     Sse,
     Cli,
-    /// The key `openapi` implies it, and it has no word.
+    /// Implied by the key `openapi`; has no word.
     OpenApi,
 }
 
-/// The key `oauth`. Values other than these words are refused elsewhere.
+/// The form of the key `oauth`. The module `refuse` reports values other than these words.
 pub(super) struct Login;
 
 // === impl Login ===

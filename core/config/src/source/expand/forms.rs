@@ -1,16 +1,16 @@
-//! How variables are written, program by program.
+//! The notations of variables, by program.
 //!
-//! Forms are never mixed: what one program replaces is plain text to another.
+//! Notations are never mixed: a form of one program is plain text to another.
 
-/// Which forms a file may use.
+/// The set of forms that a file may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Forms {
-    /// `${VAR}` and `${VAR:-default}`; the default stands in for an empty variable too.
+    /// `${VAR}` and `${VAR:-default}`; the default replaces an empty variable too.
     #[default]
     Braces,
-    /// The same, but a variable that is set and empty stays empty.
+    /// Like `Braces`, but a variable that is set and empty stays empty.
     BracesKeepingEmpty,
-    /// The same as the first, and `$VAR` and `%VAR%`.
+    /// Like `Braces`, and `$VAR` and `%VAR%`.
     Shell,
     /// `${VAR}` with or without spaces, and `$VAR`; no defaults.
     Spaced,
@@ -18,11 +18,11 @@ pub enum Forms {
     Editor,
     /// `{env:VAR}`.
     Curly,
-    /// The same as the first, and `${user_config.KEY}`.
+    /// Like `Braces`, and `${user_config.KEY}`.
     Plugin,
     /// `${user_config.KEY}`, `${__dirname}`, `${HOME}` and the like, and no variables.
     Bundle,
-    /// None; every text is what it says.
+    /// No forms; every text is literal.
     Nothing,
 }
 
@@ -31,13 +31,13 @@ pub enum Forms {
 pub enum Form<'t> {
     /// A variable, which must be set.
     Variable(&'t str),
-    /// A variable with what stands in for it.
+    /// A variable with its default.
     Default(&'t str, &'t str),
-    /// A variable that is replaced only when it is set.
+    /// A variable that is replaced only if it is set.
     IfSet(&'t str),
-    /// A name that stands for a folder and the like.
+    /// A predefined name, for example of a folder.
     Place(&'t str),
-    /// An answer that somebody would have to give.
+    /// An input that the user must supply.
     Input(&'t str),
     /// The content of a file.
     File(&'t str),
@@ -47,7 +47,7 @@ pub enum Form<'t> {
     Unclosed,
 }
 
-/// A form, and what stands behind it.
+/// A form, and the text after it.
 pub type Taken<'t> = (Form<'t>, &'t str);
 
 const PLACES: [&str; 5] =
@@ -56,13 +56,13 @@ const PLACES: [&str; 5] =
 const BUNDLE_PLACES: [&str; 7] =
     ["__dirname", "HOME", "DESKTOP", "DOCUMENTS", "DOWNLOADS", "pathSeparator", "/"];
 
-/// What the names of settings begin with.
+/// The prefix of the names of settings.
 const SETTING: &str = "user_config.";
 
 // === impl Forms ===
 
 impl Forms {
-    /// The signs that a form can begin with.
+    /// Returns the characters that a form can begin with.
     pub fn marks(self) -> &'static [char] {
         match self {
             Self::Braces
@@ -77,7 +77,7 @@ impl Forms {
         }
     }
 
-    /// Whether an empty variable with a default counts as unset.
+    /// True if an empty variable with a default counts as unset.
     pub fn empty_is_unset(self) -> bool {
         match self {
             Self::Braces | Self::Shell | Self::Plugin => true,
@@ -90,7 +90,7 @@ impl Forms {
         }
     }
 
-    /// The forms in words, for a message.
+    /// Returns a description of the forms, for a message.
     pub fn known(self) -> &'static str {
         match self {
             Self::Braces | Self::BracesKeepingEmpty => {
@@ -106,7 +106,7 @@ impl Forms {
         }
     }
 
-    /// What to do about a variable that is not set.
+    /// Returns the remedy for a variable that is not set.
     pub fn remedy(self, name: &str) -> String {
         match self {
             Self::Braces | Self::BracesKeepingEmpty | Self::Shell | Self::Plugin => {
@@ -118,7 +118,7 @@ impl Forms {
         }
     }
 
-    /// What is needed for an answer that the file does not even ask for, and what to do about it.
+    /// Returns a description of an input that the file does not declare, and the remedy.
     pub fn undeclared(self, id: &str) -> (String, String) {
         match self {
             Self::Plugin | Self::Bundle => (
@@ -139,7 +139,7 @@ impl Forms {
         }
     }
 
-    /// The form that a text begins with, if it begins with one.
+    /// Returns the form that a text begins with, if any.
     pub fn take(self, text: &str) -> Option<Taken<'_>> {
         if let Some(after) = text.strip_prefix("${") {
             let Some((inside, behind)) = split_at_end(after) else {
@@ -164,7 +164,7 @@ impl Forms {
         }
     }
 
-    /// What stands between `${` and `}`.
+    /// Interprets the text between `${` and `}`.
     fn inside(self, inside: &str) -> Option<Form<'_>> {
         let (name, default) = match inside.split_once(":-") {
             Some((name, default)) => (name, Some(default)),
@@ -205,7 +205,7 @@ impl Forms {
     }
 }
 
-/// Splits at the brace that closes a form; a form inside its default has a brace of its own.
+/// Splits at the brace that closes a form; a form nested in its default has a brace of its own.
 fn split_at_end(after: &str) -> Option<(&str, &str)> {
     let mut open = 0_usize;
     let mut previous = ' ';
@@ -221,12 +221,12 @@ fn split_at_end(after: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Whether a text is the name of a variable.
+/// True if a text is the name of a variable.
 pub fn is_name(text: &str) -> bool {
     !text.is_empty() && name_len(text) == text.len()
 }
 
-/// How many bytes at the beginning of a text are the name of a variable.
+/// The length in bytes of the variable name at the beginning of a text.
 fn name_len(text: &str) -> usize {
     if text.starts_with(|c: char| c.is_ascii_digit()) {
         return 0;

@@ -1,7 +1,7 @@
-//! Variables in string values.
+//! Expands variables in string values.
 //!
-//! Expansion happens after parsing, so that a variable's content can never change the structure
-//! of a file, and it happens once: what a variable contains is not looked at again.
+//! Expansion happens after parsing, so that a variable's content can never change the structure of
+//! a file, and it happens once: the content of a variable is not expanded again.
 
 pub mod forms;
 
@@ -15,16 +15,16 @@ use crate::source::Surroundings;
 use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Node, Table, Text, Value};
 
-/// Names that stand for the root of the workspace without being set.
+/// Names that expand to the root of the workspace without being set.
 const PROJECT_DIR: [&str; 2] = ["CAPSTAN_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
 
-/// Names that stand for the folder of a plugin.
+/// Names that expand to the folder of a plugin.
 const PLUGIN_ROOT: [&str; 2] = ["CLAUDE_PLUGIN_ROOT", "CALIBAN_PLUGIN_ROOT"];
 
 /// Tables whose keys are expanded too.
 const WITH_KEYS: [&str; 2] = ["env", "headers"];
 
-/// What a variable that is not set and has no default means.
+/// The meaning of a variable that is not set and has no default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MissingEnv {
     /// The server that needs it cannot be used.
@@ -44,9 +44,9 @@ pub enum Answer {
     Given(String),
     /// There is no value.
     Missing {
-        /// The name of what is needed.
+        /// A description of the missing value.
         needs: String,
-        /// How to supply it.
+        /// Advice on how to supply it.
         help: String,
     },
 }
@@ -69,30 +69,30 @@ pub struct Expander<'a> {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Expanded {
     text: String,
-    /// Whether the value of a variable of the environment is in it.
+    /// True if it contains the value of an environment variable.
     from_environment: bool,
     /// Variables that are not set and have no default.
     missing: Vec<String>,
-    /// Answers that nobody has given.
+    /// Inputs without a value.
     unanswered: Vec<String>,
-    /// Files that would have to be read.
+    /// Files whose content is requested.
     files: Vec<String>,
-    /// Forms of other programs, which stay as they are.
+    /// Forms of other programs, which stay unchanged.
     foreign: Vec<String>,
-    /// Whether a `${` has no end.
+    /// True if a `${` is not closed.
     unclosed: bool,
 }
 
-/// Where a text stands.
+/// The position of a text.
 #[derive(Clone, Copy)]
 struct At<'a> {
     key: &'a str,
     span: &'a Range<usize>,
 }
 
-/// What a name stands for.
+/// The value of a name.
 enum Found {
-    /// The same for everybody who may read the file; nothing to hide.
+    /// A value that is no secret to readers of the file.
     Fixed(String),
     /// The content of a variable.
     Variable(String),
@@ -133,8 +133,8 @@ impl Expander<'_> {
                 let expanded = expand(&text.value, forms, &|name| self.lookup(name));
                 let at = At { key, span: &node.span };
                 self.report(&expanded, at, report);
-                // What lacks a variable stays as written: its server is not used, and its other
-                // mistakes are still to be found without inventing new ones.
+                // A text with a missing variable stays as written: its server is not used, and
+                // checks of its other values do not report errors caused by the expansion.
                 if expanded.missing.is_empty() || self.missing == MissingEnv::Empty {
                     let changed = expanded.from_environment || !expanded.missing.is_empty();
                     let written = changed.then(|| text.value.clone());
@@ -201,7 +201,7 @@ impl Expander<'_> {
         ["HOME", "USERPROFILE"].iter().find_map(|name| (self.around.variable)(name))
     }
 
-    /// A folder that desktops give every user: where a variable puts it, or where it usually is.
+    /// A standard folder of the user: from its XDG variable, or at the usual path.
     fn users_folder(&self, name: &str) -> Option<String> {
         let variable = match name {
             "DOWNLOADS" => "XDG_DOWNLOAD_DIR".to_owned(),
@@ -213,7 +213,7 @@ impl Expander<'_> {
         (self.around.variable)(&variable).filter(|folder| !folder.is_empty()).or_else(usual)
     }
 
-    /// A text with its variables replaced, where all of them are known.
+    /// Returns a text with its variables replaced, if all of them are known.
     pub fn text(&self, text: &str) -> Option<String> {
         let expanded = expand(text, self.forms, &|name| self.lookup(name));
         let whole = expanded.missing.is_empty() && expanded.unanswered.is_empty();
@@ -258,7 +258,7 @@ impl Expander<'_> {
     }
 }
 
-/// A key below a path.
+/// Joins a dotted path and a key.
 pub fn join(path: &str, key: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let key = if !key.is_empty() && key.chars().all(bare) {
@@ -269,7 +269,7 @@ pub fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key } else { format!("{path}.{key}") }
 }
 
-/// Replaces the variables of a text. What is not exactly one of the forms stays as it is.
+/// Replaces the variables of a text. Text that is not exactly one of the forms stays unchanged.
 fn expand(text: &str, forms: Forms, lookup: Lookup<'_>) -> Expanded {
     let mut out = Expanded::default();
     let mut rest = text;
@@ -277,7 +277,7 @@ fn expand(text: &str, forms: Forms, lookup: Lookup<'_>) -> Expanded {
         rest.find(forms.marks()).and_then(|at| rest.split_at_checked(at))
     {
         out.text.push_str(before);
-        // A doubled sign is how other programs say that they mean the sign itself.
+        // `$$` is how other programs escape a literal `$`.
         if let Some(after) = form.strip_prefix("$$") {
             out.text.push_str("$$");
             rest = after;

@@ -1,4 +1,4 @@
-//! What each form of a variable becomes.
+//! Tests of the expansion of each form.
 
 use proptest::prelude::*;
 

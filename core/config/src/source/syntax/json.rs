@@ -1,4 +1,4 @@
-//! JSON as people write it: with comments and trailing commas, but with nothing else left out.
+//! Parses JSON with comments and trailing commas, and no other extensions.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use jsonc_parser::{CollectOptions, ParseOptions};
 use super::{Document, Double, Fault};
 use crate::source::tree::{Entry, Node, Table, Text, Value};
 
-/// What is JSON to us.
+/// The parser options: JSON with comments and trailing commas.
 pub fn options() -> ParseOptions {
     ParseOptions {
         allow_comments: true,
@@ -64,7 +64,7 @@ fn node_of(value: &JsonValue<'_>, doubles: &mut Vec<Double>) -> Node {
                 let node = node_of(&property.value, doubles);
                 let (is_null, entry) =
                     (matches!(node.value, Value::Null), Entry::new(at.clone(), node));
-                // To most programs a key with `null` is a key left out.
+                // Most programs treat a key with `null` as absent.
                 let before = if is_null {
                     table.unread.push((key.clone(), entry));
                     table.entries.shift_remove(&key)
@@ -90,7 +90,7 @@ fn span_of(ranged: &impl Ranged) -> Range<usize> {
     ranged.start()..ranged.end()
 }
 
-/// The parser begins its messages with a capital, ours continue a sentence.
+/// Lowers the first letter: the parser's messages begin with a capital, ours continue a sentence.
 fn lower(message: &str) -> String {
     let mut chars = message.chars();
     match chars.next() {

@@ -1,4 +1,4 @@
-//! Text into a tree, whatever the words in it mean: TOML, JSON with comments, YAML.
+//! Parses text into a tree, without interpreting it: TOML, JSON with comments, YAML.
 
 mod json;
 mod toml;
@@ -14,7 +14,7 @@ use crate::source::tree::Table;
 
 pub use json::options as json_options;
 
-/// How a text is written.
+/// The syntax of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     /// TOML.
@@ -25,25 +25,25 @@ pub enum Syntax {
     Yaml,
 }
 
-/// A text that could be read.
+/// A parsed text.
 #[derive(Debug, Default)]
 pub struct Document {
     /// The values.
     pub table: Table,
-    /// Keys that stand twice in one object; the last one counts, as in most programs.
+    /// Duplicate keys of an object; the last one counts, as in most programs.
     pub doubles: Vec<Double>,
 }
 
-/// A key that stands twice.
+/// A duplicate key.
 #[derive(Debug)]
 pub struct Double {
     /// The key.
     pub key: String,
-    /// The place of the later one.
+    /// The position of the later one.
     pub span: Range<usize>,
 }
 
-/// Why a text cannot be read.
+/// A syntax error.
 #[derive(Debug)]
 pub struct Fault {
     message: String,
@@ -53,7 +53,7 @@ pub struct Fault {
 // === impl Syntax ===
 
 impl Syntax {
-    /// How a file is written: by its first sign, else by its name, else by trying.
+    /// Detects the syntax: by the first character, else by the extension, else by parsing.
     pub fn of(path: &str, text: &str) -> Self {
         if first(text) == Some('{') {
             return Self::Json;
@@ -71,7 +71,7 @@ impl Syntax {
         }
     }
 
-    /// Reads a text. A text with a mistake of syntax gives nothing but that mistake.
+    /// Parses a text, and turns a syntax error into a problem without secrets.
     pub fn read(self, path: &str, text: &str) -> Result<Document, Box<Problem>> {
         self.parse(text).map_err(|Fault { message, span }| {
             let mut problem = Problem::error(format!("not valid {}: {message}", self.as_str()))
@@ -101,7 +101,7 @@ impl Syntax {
         }
     }
 
-    /// A key with a value, as a file of this syntax has it.
+    /// Formats a key with a value in this syntax.
     pub fn line(self, key: &str, value: &str) -> String {
         match self {
             Self::Toml => format!("{key} = {value}"),
@@ -114,7 +114,7 @@ impl Syntax {
 // === impl Document ===
 
 impl Document {
-    /// Warns about keys that stand twice.
+    /// Warns about duplicate keys.
     pub fn report_doubles(&self, report: &mut Report<'_>) {
         for double in &self.doubles {
             let problem = Problem::warning(format!("`{}` stands here twice", double.key))
@@ -124,7 +124,7 @@ impl Document {
     }
 }
 
-/// The text without the mark that some editors put first; places stay what they are.
+/// Replaces a leading byte order mark with spaces, so that positions stay valid.
 fn plain(text: &str) -> Cow<'_, str> {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => Cow::Owned(format!("   {rest}")),
@@ -132,7 +132,7 @@ fn plain(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The first sign of a text that is neither space nor a comment of JSON.
+/// The first character of a text after whitespace and JSON comments.
 fn first(text: &str) -> Option<char> {
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     loop {

@@ -1,4 +1,4 @@
-//! TOML.
+//! Parses TOML.
 
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ fn node_of(value: &DeValue<'_>, span: Range<usize>) -> Node {
     Node { value, span }
 }
 
-/// A whole number in decimal, however it was written; as it stands when it is too large.
+/// Converts an integer to decimal, whatever its radix; one that is too large stays as written.
 fn decimal(number: &toml::de::DeInteger<'_>) -> String {
     match i64::from_str_radix(number.as_str(), number.radix()) {
         Ok(value) => value.to_string(),

@@ -1,4 +1,4 @@
-//! YAML: one document, whose plain words mean what the core schema says.
+//! Parses YAML: one document, with plain scalars as in the core schema.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,8 +8,9 @@ use granit_parser::{Event, Parser, ScalarStyle, Span};
 use super::{Document, Fault};
 use crate::source::tree::{Entry, Node, Table, Text, Value};
 
-/// How many values a file may have once its aliases are written out. Aliases of aliases grow
-/// without bound otherwise.
+/// The most values that a file may have after its aliases are expanded.
+///
+/// Otherwise aliases of aliases grow without bound.
 const MAX_NODES: usize = 50_000;
 
 struct Reader<'t> {
@@ -71,7 +72,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The value that begins with this event.
+    /// Reads the value that begins with this event.
     fn node(&mut self, (event, span): Next<'t>) -> Result<Node, Fault> {
         self.count(1, &span)?;
         let (anchor, node) = match event {
@@ -160,7 +161,7 @@ fn size(node: &Node) -> usize {
     }
 }
 
-/// What a word without quotes means.
+/// The value of a plain (unquoted) scalar.
 fn scalar(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,

@@ -1,4 +1,4 @@
-//! `capstan acl check`: may this caller of the gateway use that, and by which rule?
+//! `capstan acl check`: checks whether a caller of the gateway may use an item, and by which rule.
 
 use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
@@ -20,7 +20,7 @@ use crate::exit::Exit;
 use crate::print::Printer;
 use crate::spinner::Spinner;
 
-/// Who is meant by roles alone; no caller is called so.
+/// The placeholder subject if only roles are given; no real caller has this name.
 const SOMEBODY: &str = "__check__";
 
 /// One item, as `--json` prints it.
@@ -35,7 +35,7 @@ struct Row<'a> {
     decision: Decision<'a>,
 }
 
-/// What is asked about, and whom.
+/// The server, caller and policy of a check.
 struct Check<'a> {
     context: &'a Context,
     setup: &'a Setup,
@@ -78,7 +78,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
 // === impl Check ===
 
 impl Check<'_> {
-    /// The call that was asked about.
+    /// The call to check.
     async fn told(&self, args: &AclCheckArgs) -> Result<Told, AppError> {
         let (kind, item) = match (&args.tool, &args.resource, &args.prompt) {
             (Some(tool), _, _) => (Kind::Tool, tool),
@@ -99,7 +99,7 @@ impl Check<'_> {
         }
     }
 
-    /// What a tool does. Its server is asked, but need not be there.
+    /// The effect of a tool. The server is queried, but may be unavailable.
     async fn effect(&self, id: &ItemId) -> Result<Effect, AppError> {
         let hub = self.context.hub(self.setup)?;
         let print = &self.context.print;

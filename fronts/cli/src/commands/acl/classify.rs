@@ -1,4 +1,4 @@
-//! `capstan acl classify`: what each tool does, how sure that is, and why.
+//! `capstan acl classify`: shows the effect of each tool, with confidence and reasons.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use crate::person::Person;
 /// One tool, as `--json` prints it.
 #[derive(Serialize)]
 struct Row {
-    /// As the file says, where it does.
+    /// The id from the file, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     server: Option<String>,
@@ -40,7 +40,8 @@ pub(crate) async fn run(context: &Context, args: &ClassifyArgs) -> Result<Exit, 
     }
 }
 
-/// The definitions of a file. Nobody vouches for them, so their annotations are hints.
+/// Classifies the definitions in a file. Their origin is not trusted, so annotations are only
+/// hints.
 fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit, AppError> {
     let rules = EffectRules::default();
     let definitions = rows::read(path)?.into_iter();
@@ -53,7 +54,7 @@ fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit,
     Ok(Exit::Ok)
 }
 
-/// The tools of the servers, as the configuration has it.
+/// Classifies the tools of servers by the rules of the configuration.
 async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppError> {
     let local = context.local()?;
     let hub = &*local.hub;
@@ -65,7 +66,7 @@ async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppE
     };
     drop(person);
     local.remember(Kind::Tool, &gathered);
-    // All of them: what is denied has an effect too, and whoever writes rules wants to see it.
+    // Includes denied tools: they have an effect too, and authors of rules need to see it.
     let all = gathered.lists.iter().flat_map(|(server, items)| {
         items
             .iter()

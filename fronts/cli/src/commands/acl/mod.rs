@@ -1,4 +1,4 @@
-//! `capstan acl`: what tools do, and who may use them.
+//! `capstan acl`: shows the effects of tools and checks who may use them.
 
 mod check;
 mod classify;

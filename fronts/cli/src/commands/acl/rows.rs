@@ -1,4 +1,4 @@
-//! Tool definitions in a file, one JSON object a line.
+//! Tool definitions in a file, one JSON object per line.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -7,7 +7,7 @@ use std::path::Path;
 use capstan_app::AppError;
 use capstan_wire::{Json, object};
 
-/// A definition, and what the line says of where it comes from.
+/// A definition, with its origin as given on the line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Definition {
     pub(crate) id: Option<String>,
@@ -17,14 +17,14 @@ pub(crate) struct Definition {
     pub(crate) json: Json,
 }
 
-/// Longest line, and most lines, of a file.
+/// Maximum length of a line and maximum number of lines of a file.
 const MAX_LINE: u64 = 16 * 1024 * 1024;
 const MAX_LINES: usize = 1_000_000;
 
 /// Reads a file.
 ///
 /// # Errors
-/// When it cannot be read, or a line of it is no definition; the message has the line.
+/// If it cannot be read, or a line is not a definition; the message names the line.
 pub(crate) fn read(path: &Path) -> Result<Vec<Definition>, AppError> {
     let shown = path.display();
     let unreadable =
@@ -49,11 +49,11 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Definition>, AppError> {
     Err(AppError::usage(format!("`{shown}` has more than {MAX_LINES} lines")))
 }
 
-/// Reads a line: a definition, or an object that has one as `tool`.
+/// Parses a line: a definition, or an object that has one as `tool`.
 fn parse(line: Vec<u8>) -> Result<Definition, String> {
     let row = Json::parse(line).map_err(|_| "not valid JSON".to_owned())?;
     object::members(&row).map_err(|_| "not an object".to_owned())?;
-    // `tool` may also be no more than a name.
+    // `tool` may also be just a name.
     let inner = object::get(&row, "tool").filter(|tool| tool.as_bytes().starts_with(b"{"));
     let json = inner.unwrap_or_else(|| row.clone());
     let said = |key| object::get_string(&row, key).or_else(|| object::get_string(&json, key));

@@ -1,4 +1,4 @@
-//! The file of `capstan policy test`: calls, and what should be decided about them.
+//! The file of `capstan policy test`: calls and their expected verdicts.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use toml::Spanned;
 
-/// Largest file of cases, in bytes.
+/// Maximum size of a file of cases, in bytes.
 const MAX_FILE: u64 = 4 << 20;
 
 /// One case.
@@ -29,7 +29,7 @@ pub(super) struct Case {
     pub(super) rule: Option<String>,
 }
 
-/// The whole file; `T` is a case, with or without its place.
+/// The whole file; `T` is a case, with or without its position.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Cases<T> {
@@ -37,7 +37,7 @@ struct Cases<T> {
     case: Vec<T>,
 }
 
-/// A case as it stands in the file.
+/// A case as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -55,7 +55,7 @@ struct Written {
     rule: Option<String>,
 }
 
-/// Reads the cases of a file; there is at least one.
+/// Reads the cases of a file; at least one.
 pub(super) fn read(path: &Path) -> Result<Vec<Case>, AppError> {
     let shown = path.display().to_string();
     let cannot = |error: std::io::Error| AppError::usage(format!("cannot read `{shown}`: {error}"));
@@ -91,7 +91,7 @@ fn parse_json(shown: &str, text: &str) -> Result<Vec<Case>, AppError> {
     let cases: Result<Cases<Case>, serde_json::Error> = serde_json::from_str(text);
     let cases = cases.map_err(|error| {
         let message = error.to_string();
-        // The place is told in our own way.
+        // The line is reported in our own format.
         let message = message.split(" at line ").next().unwrap_or_default();
         broken(shown, Some(error.line()), message)
     })?;
@@ -149,7 +149,7 @@ impl TryFrom<Written> for Case {
     }
 }
 
-/// The value that a word stands for.
+/// Finds the value that a word names.
 fn one_of<T: Copy>(
     values: &[T],
     as_str: impl Fn(T) -> &'static str,

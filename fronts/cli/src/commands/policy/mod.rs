@@ -1,4 +1,4 @@
-//! `capstan policy`: rules tried out.
+//! `capstan policy`: tests rules on cases and on past calls.
 
 mod cases;
 mod replay;

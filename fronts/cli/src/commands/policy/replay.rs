@@ -1,4 +1,4 @@
-//! `capstan policy replay`: which past calls would be decided differently? Nothing is started.
+//! `capstan policy replay`: finds past calls that would be decided differently. Starts nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,30 +20,30 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::counted;
 
-/// What came of it, as `--json` prints it.
+/// The result, as `--json` prints it.
 #[derive(Default, Serialize)]
 struct Report {
-    /// Calls that were looked at.
+    /// Number of calls that were evaluated.
     calls: usize,
-    /// Decided as then.
+    /// Number of calls with the same verdict.
     same: usize,
-    /// Decided as then, by another rule.
+    /// Number of calls with the same verdict from another rule.
     same_by_other_rule: usize,
-    /// Decided differently.
+    /// Calls with a different verdict.
     changed: Vec<Change>,
-    /// Calls that cannot be judged.
+    /// Calls that cannot be evaluated.
     unjudged: Unjudged,
-    /// Calls that ended before the rules were asked.
+    /// Number of calls that ended before the rules were evaluated.
     undecided: usize,
 }
 
 #[derive(Default, Serialize)]
 struct Unjudged {
-    /// A rule looks at arguments that were not kept: how many, by rule.
+    /// A rule depends on arguments that were not kept: number of calls by rule.
     arguments: BTreeMap<String, usize>,
-    /// The server is no longer configured: how many, by server.
+    /// The server is no longer configured: number of calls by server.
     no_server: BTreeMap<String, usize>,
-    /// The entry has words that this version does not know.
+    /// Number of entries with words that this version does not support.
     unreadable: usize,
 }
 
@@ -66,13 +66,13 @@ struct Decided {
     rule: String,
 }
 
-/// Calls that changed alike are one row for people.
+/// Calls with the same change, shown to people as one row.
 type Alike<'a> = (&'a str, &'a str, &'a str, &'a Decided, &'a Decided);
 
 pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, AppError> {
     let since = moment(&args.since)?;
     let mut rules = if args.alone { context.setup_alone()? } else { context.setup()? };
-    // The log is where it is, whatever the rules that are tried out say.
+    // The location of the log does not depend on the rules that are tested.
     let log = if args.alone { context.host.load(&context.selection)? } else { rules.clone() };
     if args.alone {
         lend_servers(&mut rules, &log);
@@ -110,8 +110,8 @@ pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Ap
     Ok(Exit::Ok)
 }
 
-/// Adds the servers that a file of rules does not have, without the rules that stand under them: what
-/// was called is there, whoever's rules are tried out.
+/// Adds the servers that a file of rules does not have, without their own rules, so that past calls
+/// to them can be evaluated.
 fn lend_servers(rules: &mut Setup, log: &Setup) {
     let known = &mut Arc::make_mut(&mut rules.loaded).config.servers;
     for (name, entry) in &log.loaded.config.servers {

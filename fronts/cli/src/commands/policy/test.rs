@@ -1,4 +1,4 @@
-//! `capstan policy test`: do the rules decide as they should? Nothing is started.
+//! `capstan policy test`: checks that the rules decide as expected. Starts nothing.
 
 use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
@@ -17,7 +17,7 @@ use crate::commands::explained;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// What became of a case, as `--json` prints it.
+/// The result of a case, as `--json` prints it.
 #[derive(Serialize)]
 struct Outcome<'a> {
     name: &'a str,
@@ -27,15 +27,15 @@ struct Outcome<'a> {
     expected: Verdict,
     verdict: Option<Verdict>,
     rule: Option<String>,
-    /// What is wrong.
+    /// The reason why the case failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// Every rule that was looked at, where something is wrong.
+    /// All evaluated rules, if the case failed.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     steps: Vec<Step>,
 }
 
-/// What became of all cases.
+/// The results of all cases.
 #[derive(Serialize)]
 struct Summary<'a> {
     passed: usize,
@@ -100,7 +100,7 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// What is decided about a case, or why that cannot be told.
+/// Explains the decision about a case, or returns the reason why there is none.
 fn explain(
     case: &Case,
     setup: &Setup,
@@ -123,7 +123,7 @@ fn explain(
     Ok(told.explain(policy, now))
 }
 
-/// Why no server fits a name.
+/// The reason why no server matches a name.
 fn nobody(setup: &Setup, name: &str) -> String {
     let broken = setup.loaded.config.servers.values().find_map(|entry| {
         let fits = name.strip_prefix(entry.name.as_str()).or(name.strip_prefix(&entry.display))?;
@@ -136,7 +136,7 @@ fn nobody(setup: &Setup, name: &str) -> String {
     }
 }
 
-/// What is wrong with a decision.
+/// The reason why a decision is not the expected one; `None` if it is.
 fn misses(case: &Case, verdict: Verdict, rule: &str) -> Option<String> {
     let (expected, got) = (case.expect.as_str(), verdict.as_str());
     if case.expect != verdict {

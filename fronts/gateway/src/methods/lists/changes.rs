@@ -1,5 +1,6 @@
-//! Lists that may have changed: noted at once, looked at after a moment, none kept waiting by
-//! another.
+//! Debounces changes of lists.
+//!
+//! A change is recorded at once and compared after a moment. Slow lists do not delay others.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -15,10 +16,10 @@ use tokio::time::{Instant, sleep_until};
 use crate::client::View;
 use crate::gateway::Gateway;
 
-/// How long it must be quiet before a change is told.
+/// Quiet time before a change is processed.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// How long a change can be held back by others.
+/// Maximum delay of a change by further changes.
 const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
 
 /// Lists that may have changed. A set with one entry per list and server bounds it.
@@ -41,7 +42,7 @@ enum Look {
 // === impl Changes ===
 
 impl Changes {
-    /// A list of a server may have changed.
+    /// Records that a list of a server may have changed.
     pub(crate) fn note(&self, server: &ServerName, listing: Listing) {
         lock(&self.noted).insert((server.clone(), listing));
         self.news.notify_one();
@@ -53,7 +54,7 @@ impl Changes {
         self.news.notify_one();
     }
 
-    /// Begins a comparison unless one is in progress; that one then runs again.
+    /// Begins a comparison; if one is in progress, makes it run again and returns false.
     fn begin(&self, key: &(View, Listing)) -> bool {
         match lock(&self.looking).entry(key.clone()) {
             Entry::Occupied(mut look) => {
@@ -67,7 +68,7 @@ impl Changes {
         }
     }
 
-    /// Whether a comparison need not run again.
+    /// True if the comparison need not run again.
     fn is_done(&self, key: &(View, Listing)) -> bool {
         let mut looking = lock(&self.looking);
         let done = looking.remove(key) != Some(Look::Again);
@@ -77,7 +78,7 @@ impl Changes {
         done
     }
 
-    /// The noted lists, after the debounce; `None` at the end.
+    /// Waits for changed lists, after the debounce; `None` after close.
     async fn next(&self) -> Option<HashSet<(ServerName, Listing)>> {
         self.news.notified().await;
         let last = Instant::now() + MAX_DEBOUNCE;
@@ -94,7 +95,7 @@ impl Changes {
 }
 
 impl Gateway {
-    /// Looks at what has changed as it comes, for as long as there is a gateway.
+    /// Processes changes as long as the gateway exists.
     pub(crate) async fn tell_changes(gateway: Weak<Self>, changes: Arc<Changes>) {
         while let Some(changed) = changes.next().await {
             let Some(gateway) = gateway.upgrade() else { return };

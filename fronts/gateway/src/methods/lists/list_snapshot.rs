@@ -1,4 +1,4 @@
-//! One list as it is sent: its pages, what they were made of, and until when they hold.
+//! Snapshot of one list: its pages, its sources, and its expiry.
 
 use std::collections::HashMap;
 use std::mem;
@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use crate::methods::lists::page::Page;
 use crate::protocol::era::Era;
 
-/// Largest page, in bytes. Many clients read only the first.
+/// Maximum size of a page, in bytes. Many clients read only the first page.
 const MAX_PAGE: usize = 8 * 1024 * 1024;
 
 /// One list, ready to be sent.
@@ -25,13 +25,13 @@ pub(crate) struct ListSnapshot {
     pages: Vec<Arc<Page>>,
     /// Pages for legacy clients, if these must differ.
     legacy: Option<Vec<Arc<Page>>>,
-    /// For resources and templates: whose each one is, by the name it is shown under.
+    /// For resources and templates: server and own URI, by the URI that clients see.
     pub(crate) owners: HashMap<String, (ServerName, String)>,
-    /// When a rule ceases to count, and others may be shown.
+    /// The time when a rule expires, so that other items may become visible.
     until: Option<Timestamp>,
-    /// Which definitions were approved when it was made.
+    /// The version of the approved definitions that the snapshot was made with.
     pins: u64,
-    /// The rules that it was made under; every hub has its own.
+    /// The rules that it was made under; each hub has its own.
     rules: Arc<Policy>,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct Made {
     pub(crate) pins: u64,
 }
 
-/// Pages as they grow.
+/// Pages under construction.
 pub(crate) struct Pages {
     listing: Listing,
     all: Book,
-    /// From the first item on that legacy clients must see otherwise.
+    /// Set from the first item that must look different for legacy clients.
     legacy: Option<Book>,
 }
 
@@ -68,7 +68,7 @@ impl ListSnapshot {
         Self { sources, pages, legacy, owners, until, pins, rules }
     }
 
-    /// The pages, as a client of this era may see them.
+    /// The pages for a client of this era.
     pub(crate) fn pages(&self, era: Era) -> &[Arc<Page>] {
         match &self.legacy {
             Some(legacy) if era == Era::Legacy => legacy,
@@ -76,7 +76,7 @@ impl ListSnapshot {
         }
     }
 
-    /// Whether a client sees the same in both.
+    /// True if clients see the same content in both.
     pub(crate) fn looks_like(&self, other: &Self) -> bool {
         self.pages == other.pages
     }
@@ -92,17 +92,17 @@ impl ListSnapshot {
         Self { sources, pages, legacy: None, owners, until: None, pins: 0, rules: Arc::default() }
     }
 
-    /// Whether rules have ceased to count since it was made.
+    /// True if rules have expired since the snapshot was made.
     pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 
-    /// Whether it was made under the rules of this hub.
+    /// True if it was made under the rules of this hub.
     pub(crate) fn is_under(&self, hub: &Hub) -> bool {
         Arc::ptr_eq(&self.rules, hub.policy())
     }
 
-    /// Whether it is what a hub makes of these lists now.
+    /// True if this hub would make the same snapshot from these lists now.
     pub(crate) fn is_of(&self, hub: &Hub, gathered: &Gathered) -> bool {
         let same = self
             .sources
@@ -123,7 +123,7 @@ impl Pages {
         Self { listing, all: Book::default(), legacy: None }
     }
 
-    /// Adds an item, under another name where it is shown by one.
+    /// Adds an item, optionally under another name.
     pub(crate) fn push(&mut self, item: &Json, name: Option<&Arc<str>>) {
         let plain = (self.listing == Listing::Tools).then(|| without_odd_output(item)).flatten();
         if plain.is_some() && self.legacy.is_none() {
@@ -159,11 +159,11 @@ impl Book {
     }
 }
 
-/// A tool without the schema of what it gives back, where that is no object: up to 2025-11-25
-/// nothing else is allowed there, and a client may refuse the whole list. `None` where nothing is
-/// wrong.
+/// Removes a tool's output schema if it is not an object; `None` if nothing is to be changed.
+///
+/// Up to 2025-11-25 only objects are allowed there, and a client may refuse the complete list.
 fn without_odd_output(tool: &Json) -> Option<Json> {
-    // Most tools have none, and need no second look.
+    // Fast path: most tools have no output schema.
     if !tool.as_str().contains("outputSchema") {
         return None;
     }

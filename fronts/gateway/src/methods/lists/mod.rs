@@ -29,7 +29,7 @@ use crate::methods::lists::visible_lists::{Change, VisibleLists};
 use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 
-/// How long a list waits after the latest answer of a server, and how long in all.
+/// Wait after the latest answer of a server, and the maximum wait.
 const PATIENCE: Patience = Patience::Quiet {
     least: Duration::from_millis(25),
     after: Duration::from_millis(50),
@@ -39,7 +39,7 @@ const PATIENCE: Patience = Patience::Quiet {
 /// Prefix that makes the URI of a second resource with the same URI unique.
 const MAPPED: &str = "capstan://";
 
-/// The lists as they are served, by what is shown.
+/// Cached lists, by view and kind.
 #[derive(Default)]
 pub(crate) struct Lists {
     built: Mutex<HashMap<(View, Listing), Arc<ListSnapshot>>>,
@@ -50,7 +50,7 @@ pub(crate) struct Lists {
 }
 
 impl Gateway {
-    /// One page of a list.
+    /// Returns one page of a list.
     pub(crate) async fn list(
         self: Arc<Self>,
         client: Arc<Client>,
@@ -83,7 +83,7 @@ impl Gateway {
         Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })
     }
 
-    /// The list as it is now, for callers without access rules.
+    /// The current list, for callers without access rules.
     pub(crate) async fn built(
         self: &Arc<Self>,
         view: &View,
@@ -92,7 +92,7 @@ impl Gateway {
         self.built_in(&self.hub(), view, listing).await
     }
 
-    /// The list of this hub as it is now.
+    /// The current list of this hub.
     pub(crate) async fn built_in(
         self: &Arc<Self>,
         hub: &Hub,
@@ -117,13 +117,15 @@ impl Gateway {
         Ok(built)
     }
 
-    /// Starts all servers of which nothing is known, but those that wait for a client's list, and
-    /// reads what tools they have, so that the first who asks need not wait.
+    /// Starts the servers without a cached manifest and reads their tools.
+    ///
+    /// The first request then need not wait. Servers that are started only by a client's list
+    /// request stay stopped.
     pub async fn warm_up(self: &Arc<Self>) {
         self.gather_all(&self.hub(), Listing::Tools, Ask::Glance).await;
     }
 
-    /// The lists of all servers that answered in time.
+    /// Collects the lists of all servers that answer in time.
     pub(crate) async fn gather(&self, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
         let awaited = self.lists.awaited().clone();
         let is_awaited = |server: &ServerName| awaited.contains(&(server.clone(), listing));
@@ -139,7 +141,7 @@ impl Gateway {
         gathered
     }
 
-    /// Waits for a server that is late, once, and tells everybody when it is there.
+    /// Waits for a slow server in one background task; notifies clients when it has answered.
     fn wait_for(self: &Arc<Self>, hub: &Hub, server: &ServerName, listing: Listing) {
         let key = (server.clone(), listing);
         if !self.lists.awaited().insert(key.clone()) {
@@ -156,7 +158,7 @@ impl Gateway {
         });
     }
 
-    /// Whose resource an address is, and what its server calls it.
+    /// Finds the server of a resource URI, and the server's own URI.
     pub(crate) async fn locate(
         self: &Arc<Self>,
         client: &Client,
@@ -187,7 +189,7 @@ impl Gateway {
         if let Some((_, (server, _))) = best {
             return Some((server.clone(), uri.to_owned()));
         }
-        // Resources need not be listed. Where only one server has any, it is that one's.
+        // Resources need not be listed. If only one server has any, the URI belongs to it.
         let mut having: Vec<&ServerName> =
             resources.owners.values().map(|(name, _)| name).collect();
         having.extend(templates.owners.values().map(|(name, _)| name));
@@ -199,7 +201,7 @@ impl Gateway {
         }
     }
 
-    /// The prompt that a name stands for.
+    /// Finds the prompt with this name.
     pub(crate) async fn find_prompt(
         self: &Arc<Self>,
         client: &Client,
@@ -226,7 +228,7 @@ impl Gateway {
 // === impl Lists ===
 
 impl Lists {
-    /// The requested lists that have expired.
+    /// The cached lists that have expired.
     pub(crate) fn expired(&self, now: Timestamp) -> Vec<(View, Listing)> {
         let built = self.built();
         built.iter().filter(|(_, built)| built.is_over(now)).map(|(key, _)| key.clone()).collect()
@@ -269,7 +271,7 @@ async fn gather_one(hub: &Hub, server: &ServerName, listing: Listing) -> Result<
     Ok(gathered)
 }
 
-/// The list that `caller` sees of what was gathered.
+/// Builds the list that `caller` may see from the gathered items.
 pub(crate) fn build(
     hub: &Hub,
     view: &View,
@@ -277,7 +279,7 @@ pub(crate) fn build(
     gathered: &Gathered,
     caller: &Caller,
 ) -> ListSnapshot {
-    // Before anything is looked at, so that a change meanwhile makes it anew.
+    // Read first, so that a concurrent change invalidates the snapshot.
     let pins = hub.pins().version();
     let sources: Vec<(ServerName, Arc<[Item]>)> =
         gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();

@@ -1,4 +1,4 @@
-//! One page of a list: items as their servers wrote them, some under another name.
+//! One page of a list: the items in their servers' bytes, some of them renamed.
 //!
 //! A page refers to the bytes of the servers' lists. It is composed when it is sent, in parts if
 //! possible, else once for all concurrent readers.
@@ -9,27 +9,27 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 use capstan_wire::{Json, object};
 
-/// How much is put together at once, in bytes; one item more at the most.
+/// Size of a part, in bytes; it may exceed this by one item.
 const PART: usize = 64 * 1024;
 
 /// One page, as an array.
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     entries: Vec<Entry>,
-    /// How long all of them are, without what stands between them.
+    /// Total length of the items, without brackets and commas.
     size: usize,
     /// The composed page, while a reader holds it.
     whole: Mutex<Weak<Whole>>,
 }
 
-/// A page that is put together.
+/// A composed page.
 #[derive(Debug)]
 struct Whole(Vec<u8>);
 
 /// Keeps the composed page alive.
 struct Holding(Arc<Whole>);
 
-/// An item on it.
+/// An item on a page.
 #[derive(Clone, Debug, PartialEq)]
 struct Entry {
     text: Json,
@@ -39,9 +39,9 @@ struct Entry {
 /// The name that an item is shown under.
 #[derive(Clone, Debug, PartialEq)]
 struct Renamed {
-    /// Of characters that stand for themselves in JSON.
+    /// Contains only characters that need no escape in JSON.
     name: Arc<str>,
-    /// Where its own name stands in its text.
+    /// Position of the item's own name in its text.
     from: u32,
     to: u32,
 }
@@ -50,7 +50,7 @@ struct Renamed {
 #[derive(Debug)]
 pub(crate) struct Parts {
     page: Arc<Page>,
-    /// How many items are out; past the last one when all is.
+    /// Number of items that are out; one more after the end.
     at: usize,
 }
 
@@ -63,12 +63,14 @@ impl Page {
 
     /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
-        // Brackets around them, a comma between each two.
+        // Two brackets, and a comma between items.
         self.size + self.entries.len().max(1) + 1
     }
 
-    /// Adds an item; with a key and a name, under that name instead of its own, which stands at the
-    /// key. The name is of characters that stand for themselves.
+    /// Adds an item.
+    ///
+    /// With `shown`, the value at that key is replaced by that name, which must contain only
+    /// characters that need no escape.
     pub(crate) fn push(&mut self, text: Json, shown: Option<(&str, &Arc<str>)>) {
         let entry = Entry { renamed: shown.and_then(|shown| Renamed::of(&text, shown)), text };
         self.size += entry.len();
@@ -88,13 +90,13 @@ impl Page {
         Bytes::from_owner(Holding(whole))
     }
 
-    /// Puts all of it behind what is there.
+    /// Appends the complete page to `out`.
     pub(crate) fn write_into(&self, out: &mut Vec<u8>) {
         self.write(0..self.entries.len(), out);
         self.close(out);
     }
 
-    /// Puts items behind what is there; where they end before the last, something is to follow.
+    /// Appends a range of items to `out`.
     fn write(&self, range: Range<usize>, out: &mut Vec<u8>) {
         let start = range.start;
         for (number, entry) in self.entries.get(range).unwrap_or_default().iter().enumerate() {
@@ -110,7 +112,7 @@ impl Page {
         out.push(b']');
     }
 
-    /// The items from here on that make a part, and how long they are.
+    /// The range of items that make the next part, and their length.
     fn part(&self, at: usize) -> (Range<usize>, usize) {
         let (mut end, mut size) = (at, 0);
         for entry in self.entries.get(at..).unwrap_or_default() {
@@ -172,7 +174,7 @@ impl Entry {
 // === impl Renamed ===
 
 impl Renamed {
-    /// `None` where the item has no name there.
+    /// `None` if the item has no such key.
     fn of(text: &Json, (key, name): (&str, &Arc<str>)) -> Option<Self> {
         debug_assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte)));
         let place = object::place(text, key)?;

@@ -13,10 +13,10 @@ use crate::methods::lists::build;
 use crate::methods::lists::list_snapshot::ListSnapshot;
 use crate::protocol::fault::Fault;
 
-/// Cached lists; the least recently used one is dropped first.
+/// Maximum number of cached lists; the least recently used one is removed first.
 const MAX_LISTS: usize = 256;
 
-/// The lists of those whom access rules bind.
+/// LRU cache of the lists of callers with access rules.
 #[derive(Default)]
 pub(crate) struct VisibleLists(Mutex<Kept>);
 
@@ -27,13 +27,13 @@ struct Kept {
     asked: u64,
 }
 
-/// A list of everything, and what has become of it.
+/// An unfiltered list before and after a change.
 pub(crate) struct Change {
     pub(crate) before: Arc<ListSnapshot>,
     pub(crate) after: Arc<ListSnapshot>,
 }
 
-/// Whose list of what.
+/// Cache key: view, kind of list, and the caller's subject and roles.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
     view: View,
@@ -43,14 +43,16 @@ pub(crate) struct Key {
 }
 
 struct List {
-    /// The list of everything that it was made from. As long as that is the same, so is this.
+    /// The unfiltered list that it was made from.
+    ///
+    /// The entry is valid as long as that is the current one.
     of: Arc<ListSnapshot>,
     built: Arc<ListSnapshot>,
     asked: u64,
 }
 
 impl Gateway {
-    /// The list as a client may see it now.
+    /// The current list that a client may see.
     pub(crate) async fn built_for(
         self: &Arc<Self>,
         client: &Client,
@@ -59,14 +61,14 @@ impl Gateway {
         self.seen_by(&client.view, &client.caller, listing).await
     }
 
-    /// The list as a caller may see it now.
+    /// The current list that a caller may see.
     pub(crate) async fn seen_by(
         self: &Arc<Self>,
         view: &View,
         caller: &Caller,
         listing: Listing,
     ) -> Result<Arc<ListSnapshot>, Fault> {
-        // One hub for both: what was made under one is not looked at under another.
+        // One hub for both steps: a list made under one hub must not be filtered by another.
         let hub = self.hub();
         let all = self.built_in(&hub, view, listing).await?;
         if !hub.policy().binds(caller) {
@@ -75,7 +77,7 @@ impl Gateway {
         Ok(self.own(&hub, Key::new(view, listing, caller), &all, caller))
     }
 
-    /// The part of a list that callers like this one see.
+    /// The part of a list that callers with this key see.
     fn own(
         &self,
         hub: &Hub,
@@ -87,17 +89,18 @@ impl Gateway {
             return known;
         }
         let own = build(hub, &key.view, key.listing, &all.gathered(), caller);
-        // Many see all there is, and need no copy of it.
+        // Share the unfiltered list if the caller sees all of it.
         let own = if own.looks_like(all) { Arc::clone(all) } else { Arc::new(own) };
-        // Another hub may have come in between; what was made under its rules is not this.
+        // The hub may have been replaced meanwhile; then the list is not cached.
         if all.is_under(hub) {
             self.lists.classes.put(key, Arc::clone(all), Arc::clone(&own));
         }
         own
     }
 
-    /// Whether a list is another one for a caller, too. What goes on at servers that they may not
-    /// know of is not for them.
+    /// True if a change is visible to a caller.
+    ///
+    /// Changes at servers beyond the caller's reach are not revealed.
     pub(crate) fn sees_change(
         &self,
         (view, listing): (&View, Listing),
@@ -116,7 +119,7 @@ impl Gateway {
         })
     }
 
-    /// Whether there is a server of that name, and something of it is within the caller's reach.
+    /// True if the server exists and the caller can reach at least one of its items.
     pub(crate) fn shows(&self, server: &ServerName, caller: &Caller) -> bool {
         self.knows(server) && self.hub().policy().out_of_reach(caller, server).is_none()
     }
@@ -137,7 +140,7 @@ impl Key {
 // === impl VisibleLists ===
 
 impl VisibleLists {
-    /// The list, if it was made from this one.
+    /// The cached list, if it was made from `of`.
     fn get(&self, key: &Key, of: &Arc<ListSnapshot>) -> Option<Arc<ListSnapshot>> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.asked += 1;
@@ -151,7 +154,7 @@ impl VisibleLists {
         built
     }
 
-    /// The list as it was last served, whatever it was made from.
+    /// The list that was last served, even if it is outdated.
     pub(crate) fn last(
         &self,
         view: &View,

@@ -32,15 +32,15 @@ use crate::methods::tasks::task_status::Followed;
 use crate::protocol::fault::Fault;
 use crate::questions::operator::Event;
 
-/// Subscriptions of modern clients at the same time.
+/// Maximum number of concurrent subscriptions of modern clients.
 const MAX_LISTENS: usize = 10_000;
 
-/// Those of one peer.
+/// Maximum number of concurrent subscriptions of one peer.
 const MAX_OWN: usize = 1000;
 
-/// Whom changes are told to.
+/// Receivers of change notifications.
 pub(crate) struct Subscribers {
-    /// Clients that are connected, by number.
+    /// Connected clients, by number.
     clients: Mutex<HashMap<u64, Weak<Client>>>,
     /// Subscriptions of modern clients, by number.
     listens: Mutex<HashMap<u64, Arc<Listen>>>,
@@ -58,7 +58,7 @@ pub(crate) struct Listen {
     events: EventSender<Event>,
 }
 
-/// Who asks for a subscription, and by which request.
+/// The client of a subscription, and the id of its request.
 struct Listening {
     client: Arc<Client>,
     caller: Arc<Caller>,
@@ -72,12 +72,12 @@ struct Ends {
 }
 
 impl Gateway {
-    /// Notes that a client is there.
+    /// Registers a connected client.
     pub(crate) fn greet(&self, client: &Arc<Client>) {
         self.audience.clients().insert(client.number, Arc::downgrade(client));
     }
 
-    /// The client is gone: its requests end, its subscriptions too.
+    /// Removes a client that is gone: ends its requests and subscriptions.
     pub fn leave(self: &Arc<Self>, client: &Arc<Client>) {
         self.audience.clients().remove(&client.number);
         self.tasks.leave(client.number);
@@ -88,7 +88,7 @@ impl Gateway {
         }
     }
 
-    /// `subscriptions/listen`: goes on for as long as the client wants.
+    /// `subscriptions/listen`: runs until the client cancels it.
     pub(crate) fn listen(
         self: &Arc<Self>,
         client: &Arc<Client>,
@@ -130,7 +130,7 @@ impl Gateway {
             LIST_FILTERS.into_iter().filter(|(key, _)| wanted(key)).map(|(key, _)| key).collect();
         let named = |key| object::get(&filter, key).and_then(|all| all.read::<Vec<String>>().ok());
         let uris = named("resourceSubscriptions").unwrap_or_default();
-        // Taken first: what there is no place for asks nothing of any server.
+        // Taken first, so that a refused subscription sends nothing to servers.
         let Some(_share) = self.audience.shares.take(client.peer) else {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
@@ -149,7 +149,7 @@ impl Gateway {
         let followed = self.follow(&client, tasks, &events).await;
         let (view, caller) = (client.view.clone(), Arc::clone(&client.caller));
         let listen = Arc::new(Listen { view, caller, id, lists, resources, events });
-        // The first message says what was understood.
+        // The first message acknowledges the accepted filters.
         let first = listen.acknowledged(followed.iter().flat_map(Followed::ids));
         if listen.events.send(Event::Message(first)).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
@@ -169,7 +169,7 @@ impl Gateway {
         Ok(Payload::from(compose::object(&[("resultType", &compose::string("complete"))])))
     }
 
-    /// Tells everybody who sees a change that this list has one.
+    /// Sends a list-changed notification to all clients that can see the change.
     pub(crate) fn tell_list(&self, view: &View, listing: Listing, change: &Change) {
         let known = RefCell::new(HashMap::new());
         let sees = |other: &View, caller: &Caller| {
@@ -179,7 +179,7 @@ impl Gateway {
         self.tell_those(&sees, listing);
     }
 
-    /// Tells those of a view and a caller that are meant that a list has changed.
+    /// Sends a list-changed notification to the clients whose view and caller match `meant`.
     pub(crate) fn tell_those(&self, meant: &dyn Fn(&View, &Caller) -> bool, listing: Listing) {
         let (key, method) = notification_of(listing);
         let message = Bytes::from(compose::notification(method, None));
@@ -195,7 +195,7 @@ impl Gateway {
         }
     }
 
-    /// How many clients are connected.
+    /// The number of connected clients.
     pub(crate) fn sessions(&self) -> usize {
         self.audience.clients().len()
     }
@@ -256,19 +256,19 @@ impl Subscribers {
         number
     }
 
-    /// Forgets clients that went away without a word.
+    /// Removes clients that were dropped without `Gateway::leave`.
     pub(crate) fn sweep(&self) {
         self.clients().retain(|_, client| client.strong_count() > 0);
     }
 
-    /// Whether a client has subscribed to the resource.
+    /// True if a client has subscribed to the resource.
     pub(crate) fn wants(&self, resource: &(ServerName, String)) -> bool {
         let (server, uri) = resource;
         self.connected().iter().any(|client| client.subscribed(server, uri).is_some())
             || self.listens().values().any(|listen| listen.resources.contains_key(resource))
     }
 
-    /// Who is told of changes, and what each is shown.
+    /// View and caller of all receivers.
     pub(crate) fn all(&self) -> Vec<(View, Arc<Caller>)> {
         let clients = self.connected();
         let clients = clients.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
@@ -277,7 +277,7 @@ impl Subscribers {
         clients.chain(listens).collect()
     }
 
-    /// The resources that clients want, with their callers.
+    /// The subscribed resources, with their callers.
     pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Vec<Arc<Caller>>> {
         let mut wanted: HashMap<_, Vec<Arc<Caller>>> = HashMap::new();
         for client in self.connected() {
@@ -293,7 +293,7 @@ impl Subscribers {
         wanted
     }
 
-    /// Clients with a handshake.
+    /// The connected clients, which have done a handshake.
     pub(crate) fn connected(&self) -> Vec<Arc<Client>> {
         self.clients().values().filter_map(Weak::upgrade).collect()
     }
@@ -342,7 +342,7 @@ impl Listen {
         }
     }
 
-    /// Sends a notification when there is room; `None` when the client is gone.
+    /// Waits for room and sends a notification; `None` if the client is gone.
     pub(crate) async fn tell_in_turn(&self, method: &str, params: &Json) -> Option<()> {
         self.events.send(Event::Message(self.message(method, params))).await.ok()
     }
@@ -367,7 +367,7 @@ impl Drop for Ends {
     }
 }
 
-/// Without the id of a subscription, which is ours and tells a client nothing.
+/// Removes the gateway's own subscription id from params; clients have no use for it.
 fn untagged(params: &Json) -> Json {
     let meta = object::get(params, "_meta");
     let Some(meta) = meta.filter(|meta| object::get(meta, META_SUBSCRIPTION).is_some()) else {
@@ -388,7 +388,7 @@ const LIST_FILTERS: [(&str, &str); 3] = [
     ("resourcesListChanged", "notifications/resources/list_changed"),
 ];
 
-/// The filter and the notification that speak of a list.
+/// The filter and the notification method for a list.
 fn notification_of(listing: Listing) -> (&'static str, &'static str) {
     let [tools, prompts, resources] = LIST_FILTERS;
     match listing {

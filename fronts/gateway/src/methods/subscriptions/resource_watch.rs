@@ -13,11 +13,11 @@ use crate::gateway::Gateway;
 /// A resource of a server.
 type Resource = (ServerName, String);
 
-/// Resources that are about to be watched, and whose turn it is to speak with a server about it.
+/// Resources with a subscription in progress, and a lock per server.
 #[derive(Default)]
 pub(crate) struct ResourceWatches {
     wanted: Mutex<HashMap<Resource, usize>>,
-    /// One at a time for each server, so that what it hears last is what holds.
+    /// Serializes requests to each server, so that the last one sent is the one that holds.
     turns: Mutex<HashMap<ServerName, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -28,8 +28,9 @@ pub(crate) struct ResourceWatch {
 }
 
 impl Gateway {
-    /// Looks for the resource that a client knows as `uri` and asks its server to tell of it. That
-    /// is written down like a call.
+    /// Finds the resource that a client calls `uri` and subscribes to it at its server.
+    ///
+    /// This is recorded like a call.
     pub(crate) async fn watch_for(
         self: &Arc<Self>,
         client: &Arc<Client>,
@@ -55,8 +56,9 @@ impl Gateway {
         watched.map(|(id, wanting)| (id.server, id.item, wanting))
     }
 
-    /// Subscribes to a resource at its server. The caller records its client while it holds the
-    /// returned value.
+    /// Subscribes to a resource at its server.
+    ///
+    /// The caller must register its client while it holds the returned value.
     async fn start_watching(
         self: &Arc<Self>,
         (hub, attempt): (&Hub, &mut Attempt<'_>),
@@ -64,12 +66,12 @@ impl Gateway {
         (call, asks): (Call, Asks<'_>),
         id: &ItemId,
     ) -> Result<ResourceWatch, CallError> {
-        // Before the turn: an approval may take long, and others need not wait for it.
+        // Before the lock: an approval may take long and must not block others.
         let call = Call { target: Target::exact(Kind::Resource, id.clone()), ..call };
         let admission = attempt.admit(&client.session, call, SideOp::Subscribe, asks).await?;
         let wanting = ResourceWatch::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
-        // At the hub that has decided about it.
+        // Uses the hub that has admitted it.
         let done = hub.run_side(admission).await;
         drop(turn);
         done.map(|_| wanting)
@@ -94,7 +96,7 @@ impl Gateway {
         });
     }
 
-    /// Whether a client has subscribed to the resource.
+    /// True if a client has subscribed to the resource.
     fn is_watched(&self, server: &ServerName, uri: &str) -> bool {
         let resource = (server.clone(), uri.to_owned());
         self.watching.wanted().contains_key(&resource) || self.audience.wants(&resource)

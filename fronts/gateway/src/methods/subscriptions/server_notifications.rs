@@ -12,7 +12,7 @@ use crate::gateway::Gateway;
 use crate::questions::notice_filter::NoticeFilter;
 
 impl Gateway {
-    /// Forwards that a page was visited. Only the client that was asked knows the id.
+    /// Forwards that a URL was visited. Only the client that was asked has the id.
     pub(crate) fn tell_visited(&self, server: &ServerName, method: &str, params: Option<&Json>) {
         let message = Bytes::from(compose::notification(method, params));
         for client in self.seeing(server).filter(|client| client.can("elicitation")) {
@@ -20,8 +20,9 @@ impl Gateway {
         }
     }
 
-    /// Forwards a log message to the only client that sees the server. With several clients, or with
-    /// clients on other machines, it is dropped.
+    /// Forwards a log message to the only client that sees the server.
+    ///
+    /// With several clients, or with clients on other machines, it is dropped.
     pub(crate) fn tell_log(&self, server: &ServerName, method: &str, params: &Json) {
         let mut seeing = self.seeing(server);
         let (Some(client), None) = (seeing.next(), seeing.next()) else { return };
@@ -31,7 +32,7 @@ impl Gateway {
         }
     }
 
-    /// The clients with a handshake that are shown a server.
+    /// The connected clients that see a server.
     fn seeing<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = Arc<Client>> + 'a {
         let sees = move |client: &Arc<Client>| {
             let is_shown = match &client.view {

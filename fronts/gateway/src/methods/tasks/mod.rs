@@ -26,14 +26,14 @@ use crate::protocol::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::protocol::revision::Revision;
 use crate::questions::operator::ClientOperator;
 
-/// Tasks on one page of a list.
+/// Number of tasks on one page.
 const PAGE: usize = 50;
 
-/// The type of a result that says that a call has become a task.
+/// The `resultType` of a call that has become a task.
 const TASK: &str = "task";
 
 impl Gateway {
-    /// Takes a request about tasks; `None` when the client's revision has no such method.
+    /// Handles a request about tasks; `None` if the client's revision has no such method.
     pub(crate) fn about_tasks(
         self: &Arc<Self>,
         client: &Arc<Client>,
@@ -41,7 +41,7 @@ impl Gateway {
         method: &str,
         params: Option<&Json>,
     ) -> Option<Exchange> {
-        // A list is put together here, of one request for each task.
+        // The gateway composes the list itself, with one request per task.
         let op = match (client.revision, method) {
             (Revision::V2026_07_28 | Revision::V2025_11_25, "tasks/get") => Some(TaskOp::Get),
             (Revision::V2026_07_28 | Revision::V2025_11_25, "tasks/cancel") => Some(TaskOp::Cancel),
@@ -84,7 +84,8 @@ impl Gateway {
         if client.era == Era::Modern && !client.knows_tasks() {
             return Err(needs_tasks());
         }
-        // The id of another client's task must not reach the server beside the one that is checked.
+        // Prevents that a second id, of another client's task, reaches the server next to the
+        // checked one.
         refuse_ambiguous(params, &["taskId", "inputResponses", "_meta"])?;
         let id = object::get_string(params, "taskId");
         let id = id.ok_or_else(|| Fault::invalid("`taskId` must be a string"))?;
@@ -93,7 +94,7 @@ impl Gateway {
         let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
         match self.hub().task(&client.caller, &task.handle, op, params, asker).await {
             Ok(result) => Ok(self.as_shown(&task, result, &operator).await),
-            // Tasks of a process end with it.
+            // The tasks of a server process end with it.
             Err(CallError::Server { code: INVALID_PARAMS, .. } | CallError::Unknown { .. })
                 if task.orphaned =>
             {
@@ -106,7 +107,7 @@ impl Gateway {
         }
     }
 
-    /// A server's description of a task, in the form for its client.
+    /// Converts a server's description of a task for its client.
     pub(crate) async fn as_shown(
         &self,
         task: &Kept,
@@ -118,8 +119,9 @@ impl Gateway {
         operator.signed_requests(&task.server, &said)
     }
 
-    /// A task's description without the questions that its client cannot or may not be asked. These
-    /// are declined here.
+    /// Removes the questions that the client cannot or may not be asked from a task's description.
+    ///
+    /// These are declined here.
     async fn sift(&self, task: &Kept, said: Json, operator: &Arc<ClientOperator>) -> Json {
         let requests = object::get(&said, "inputRequests");
         let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
@@ -146,7 +148,8 @@ impl Gateway {
         ]);
         let by: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
         let caller = &operator.client.caller;
-        // A server may tell of its task whenever it is told something: no word without an answer.
+        // An update without answers is not sent: it could make the server send its description
+        // again.
         if !declined.is_empty()
             && let Err(error) =
                 self.hub().task(caller, &task.handle, TaskOp::Update, &params, by).await
@@ -157,7 +160,7 @@ impl Gateway {
         object::with_member(&said, "inputRequests", &compose::object(&asked)).unwrap_or(said)
     }
 
-    /// The tasks of a client, as their servers describe them now.
+    /// Lists the tasks of a client, with their current descriptions.
     async fn list_tasks(
         &self,
         client: &Client,
@@ -180,7 +183,7 @@ impl Gateway {
             match asked.await {
                 Ok(said) => Some(self.tasks.translate(&task.server, &said)),
                 Err(CallError::Server { code: INVALID_PARAMS, .. }) => {
-                    // Its server has forgotten it.
+                    // The server has removed the task.
                     self.tasks.forget(id);
                     None
                 }
@@ -200,8 +203,10 @@ impl Gateway {
         Ok(compose::object(&members))
     }
 
-    /// The result of a call that has become a task, with the id that its client is to ask by;
-    /// `None` when it has not. `wanted` is what the client said about tasks in its call.
+    /// Registers the task that a call has become, and returns the result for the client.
+    ///
+    /// The result has the id for the client; `None` if the call has not become a task. `wanted` is
+    /// the `task` member of the client's call.
     pub(crate) fn adopt_task(
         &self,
         client: &Client,
@@ -217,7 +222,7 @@ impl Gateway {
             adopted.ok_or_else(|| Fault::new(INTERNAL, "the server's task has no id"))
         };
         if screened.shape().result_type.as_deref() == Some(TASK) {
-            // It was told beforehand who can do this.
+            // The server was sent the client's capabilities.
             if !client.knows_tasks() {
                 let message = format!("`{server}` made a task of the call, which was not offered");
                 return Err(Fault::new(INTERNAL, message));
@@ -238,7 +243,7 @@ impl Gateway {
 // === impl Client ===
 
 impl Client {
-    /// Whether it knows the tasks of 2026-07-28.
+    /// True if the client declared the tasks extension of 2026-07-28.
     pub(crate) fn knows_tasks(&self) -> bool {
         let extensions = object::get(&self.capabilities, "extensions");
         self.era == Era::Modern

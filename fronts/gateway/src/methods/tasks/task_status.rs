@@ -1,5 +1,7 @@
-//! Status notifications of tasks: on the stream of a legacy client, and to a modern client that
-//! names the tasks in `subscriptions/listen`.
+//! Forwards status notifications of tasks to their owners.
+//!
+//! A legacy client gets them on its stream, a modern client if it names the tasks in
+//! `subscriptions/listen`.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -24,7 +26,7 @@ use crate::methods::subscriptions::Listen;
 use crate::methods::tasks::task_table::Owner;
 use crate::questions::operator::{ClientOperator, Event};
 
-/// How long a server may take to say of which tasks it will tell.
+/// Timeout for a server's acknowledgement of a subscription.
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 /// Tasks whose status one client follows. Dropping it ends the subscriptions at the servers.
@@ -38,9 +40,9 @@ pub(crate) struct Followed {
 
 /// The subscription at one server.
 struct Following {
-    /// The ids towards the client, by what the server calls its tasks.
+    /// The ids towards the client, by the ids of the server.
     ids: BTreeMap<String, String>,
-    /// Ends when the server ends it.
+    /// Completes when the server ends the subscription.
     running: BoxFuture<'static, Result<Json, CallError>>,
 }
 
@@ -50,23 +52,24 @@ struct Told {
     task: Json,
 }
 
-/// Hears what comes on such a subscription.
+/// Receives the notifications of a subscription.
 struct Subscriber {
     server: ServerName,
     /// The capabilities of the client.
     capabilities: Json,
-    /// Is told of which tasks the server will tell.
+    /// Receives the ids of the tasks that the server has accepted.
     acknowledged: Mutex<Option<oneshot::Sender<Vec<String>>>>,
     told: EventSender<Told>,
-    /// The most that it may say of a task, in bytes.
+    /// Maximum size of a notification, in bytes.
     limit: usize,
-    /// Is told when something had to be left out.
+    /// Signals that a notification was dropped.
     overflow: Arc<Notify>,
 }
 
 impl Gateway {
-    /// Subscribes to the status of these tasks at their servers; `None` without tasks. Unknown tasks
-    /// and tasks of other clients are left out.
+    /// Subscribes to the status of these tasks at their servers; `None` without tasks.
+    ///
+    /// Unknown tasks and tasks of other clients are left out.
     pub(crate) async fn follow(
         &self,
         client: &Arc<Client>,
@@ -107,8 +110,10 @@ impl Gateway {
         Some(Followed { servers, client, events, told, overflow })
     }
 
-    /// Tells a client how its tasks go. Ends when it cannot be told of one that is not over: then it
-    /// had better ask.
+    /// Sends status notifications to a client.
+    ///
+    /// Ends when one cannot be delivered for a task that is not over, so that the client polls
+    /// instead.
     pub(crate) async fn tell_tasks(&self, mut followed: Followed, listen: &Listen) -> Option<()> {
         while !followed.servers.is_empty() {
             let running = followed.servers.values_mut().map(|following| &mut following.running);
@@ -122,7 +127,7 @@ impl Gateway {
                 Ok(told) => self.tell_task(&mut followed, told, listen).await?,
                 Err(at) => {
                     let ended = followed.servers.keys().nth(at).cloned()?;
-                    // Its last notifications may say that all of its tasks are over.
+                    // Its last notifications may report that all of its tasks are over.
                     while let Some(told) = followed.told.try_next() {
                         self.tell_task(&mut followed, told, listen).await?;
                     }
@@ -135,7 +140,7 @@ impl Gateway {
         pending().await
     }
 
-    /// `None` when the task is no longer the client's, or the client is gone.
+    /// Sends one notification; `None` if the task is no longer the client's, or the client is gone.
     async fn tell_task(&self, followed: &mut Followed, told: Told, listen: &Listen) -> Option<()> {
         let Told { server, task: said } = told;
         let own = object::get_string(&said, "taskId").unwrap_or_default();
@@ -144,7 +149,7 @@ impl Gateway {
         // The server may have reused the id for a task of another client.
         let task = self.tasks.find(id, &Owner::of(&followed.client))?;
         let is_over = life::is_over(&said);
-        // Made anew each time: there may be more servers by now that it could be taken for.
+        // Created for each notification, because the number of servers decides on attribution.
         let (client, events) = (Arc::clone(&followed.client), followed.events.clone());
         let operator = ClientOperator::new(client, None, events, self.call_context());
         let shown = self.as_shown(&task, said, &Arc::new(operator)).await;
@@ -158,7 +163,7 @@ impl Gateway {
         Some(())
     }
 
-    /// How a task goes is its owner's business.
+    /// Sends a status notification to the owner of the task only.
     pub(crate) fn tell_status(&self, server: &ServerName, method: &str, params: &Json) {
         let own = object::get_string(params, "taskId");
         let owner = own.and_then(|own| self.tasks.shown(server, &own)?.1);
@@ -173,7 +178,7 @@ impl Gateway {
 // === impl Followed ===
 
 impl Followed {
-    /// The ids of the tasks that the client is told of.
+    /// The ids of the tasks that the client follows.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &String> {
         self.servers.values().flat_map(|following| following.ids.values())
     }
@@ -182,7 +187,7 @@ impl Followed {
 // === impl Following ===
 
 impl Following {
-    /// Asks a server; `None` when it will tell of none of these tasks.
+    /// Waits for the acknowledgement; `None` if the server accepts none of these tasks.
     async fn begin(
         server: ServerName,
         mut ids: BTreeMap<String, String>,

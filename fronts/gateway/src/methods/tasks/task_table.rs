@@ -1,8 +1,8 @@
 //! The table of tasks: calls whose results are fetched later, by an unguessable id.
 //!
-//! A server's own id neither says whose it is nor differs from those of other servers. So each task
-//! gets another id towards its client, one that cannot be guessed, and is kept here with its server
-//! and its owner. To everybody else there is no such task.
+//! A server's own id names no owner and may be the same at two servers. So each task gets another,
+//! unguessable id for its client, and is kept with its server and its owner. For all other callers
+//! the task does not exist.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,22 +20,22 @@ use crate::protocol::era::Era;
 /// The extension of 2026-07-28.
 pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
-/// `_meta` key of what belongs to a task.
+/// `_meta` key of messages that belong to a task.
 pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
 
-/// Tasks in the table. Beyond it, the owner with the most tasks loses its oldest.
+/// Maximum number of tasks. Beyond it, the owner with the most tasks loses its oldest.
 const MAX_TASKS: usize = 16_384;
 
-/// Tasks of one owner that are remembered; with more, the oldest is forgotten.
+/// Maximum number of tasks of one owner; beyond it, the oldest is removed.
 const MAX_OWN: usize = 1024;
 
-/// How long a task is remembered at the most, and whenever its server does not say for how long.
+/// Maximum lifetime of a task; also the default if the server states none.
 const LONGEST: Duration = Duration::from_hours(24);
 
-/// How much longer than its server says a task is remembered, so that the server has the last word.
+/// Extra lifetime beyond the server's, so that the server is the one to report the expiry.
 const GRACE: Duration = Duration::from_mins(1);
 
-/// Random bytes of an id.
+/// Number of random bytes in an id.
 const KEY: usize = 16;
 
 /// The tasks that servers have started for clients, each with the handle `H` to operate on it.
@@ -44,7 +44,7 @@ pub(crate) struct Tasks<H = TaskHandle>(Mutex<Kept<H>>);
 struct Kept<H> {
     next: u64,
     tasks: HashMap<String, Task<H>>,
-    /// The ids towards clients, by what servers call them.
+    /// The ids towards clients, by server and its own id.
     ids: HashMap<(ServerName, String), String>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Task<H = TaskHandle> {
     owner: Owner,
     number: u64,
     expires: Duration,
-    /// Whether its server has been taken away since, or another connection is in its place.
+    /// True if its server has been removed or replaced since.
     pub(crate) orphaned: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Task<H = TaskHandle> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     subject: String,
-    /// The conversation, where there is one. Without, only who knows the id can ask for it.
+    /// The client, if it has done a handshake. Without one, access needs the unguessable id.
     client: Option<u64>,
 }
 
@@ -102,8 +102,9 @@ impl<H> Default for Tasks<H> {
 }
 
 impl<H> Tasks<H> {
-    /// Keeps a task as its server describes it; the description with the id towards the client.
-    /// `None` when it has no id, or there is no randomness for another.
+    /// Registers a task and returns its description with the id for the client.
+    ///
+    /// `None` if it has no id, or there is no randomness for a new one.
     pub(crate) fn adopt(
         &self,
         server: &ServerName,
@@ -123,7 +124,7 @@ impl<H> Tasks<H> {
         kept.make_room(&owner);
         kept.next += 1;
         let number = kept.next;
-        // A server that gives an id twice speaks of another task the second time.
+        // If a server uses an id twice, the second use is another task.
         if let Some(before) = kept.ids.insert((server.clone(), own.clone()), id.clone()) {
             kept.tasks.remove(&before);
         }
@@ -133,7 +134,7 @@ impl<H> Tasks<H> {
         Some(named)
     }
 
-    /// The task of this id, if it is that owner's.
+    /// The task with this id, if it belongs to this owner.
     pub(crate) fn find(&self, id: &str, owner: &Owner) -> Option<Task<H>> {
         self.kept().tasks.get(id).filter(|task| task.owner == *owner).cloned()
     }
@@ -152,15 +153,14 @@ impl<H> Tasks<H> {
         tasks
     }
 
-    /// The id towards its client of what a server calls a task, and the number of that client where
-    /// it has one.
+    /// The id for the client of a server's task, and the number of that client if it has one.
     pub(crate) fn shown(&self, server: &ServerName, own: &str) -> Option<(String, Option<u64>)> {
         let kept = self.kept();
         let id = kept.ids.get(&(server.clone(), own.to_owned()))?;
         Some((id.clone(), kept.tasks.get(id)?.owner.client))
     }
 
-    /// Whether there is such a task, whosever it is.
+    /// True if the task exists, for any owner.
     pub(crate) fn knows(&self, id: &str) -> bool {
         self.kept().tasks.contains_key(id)
     }
@@ -174,7 +174,7 @@ impl<H> Tasks<H> {
         self.kept().forget_all(|task| task.owner.client == Some(client));
     }
 
-    /// Notes that these servers are gone, or others now.
+    /// Marks the tasks of servers that were removed or replaced.
     pub(crate) fn orphan(&self, servers: &HashSet<ServerName>) {
         let mut kept = self.kept();
         for task in kept.tasks.values_mut().filter(|task| servers.contains(&task.server)) {
@@ -186,7 +186,7 @@ impl<H> Tasks<H> {
         self.kept().forget_all(|task| task.expires <= now);
     }
 
-    /// A message about a task with the ids that its client knows, at the top and in related tasks.
+    /// Replaces task ids with those of the client, at the top level and in related tasks.
     pub(crate) fn translate(&self, server: &ServerName, said: &Json) -> Json {
         let rename = |said: &Json| {
             let own = object::get_string(said, "taskId")?;
@@ -194,7 +194,7 @@ impl<H> Tasks<H> {
             object::with_member(said, "taskId", &compose::string(&id)).ok()
         };
         let said = rename(said).unwrap_or_else(|| said.clone());
-        // Most says nothing of the kind, and needs no second look.
+        // Fast path: most messages have no related task.
         if !said.as_str().contains(RELATED) {
             return said;
         }

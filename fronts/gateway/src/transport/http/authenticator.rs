@@ -1,4 +1,4 @@
-//! The port by which the transport finds out who sends a request.
+//! The port that authenticates requests.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use hyper::http::request::Parts;
 
 use crate::transport::http::response::body::{self, Body};
 
-/// Authenticates requests, each one by itself.
+/// Authenticates each request on its own.
 ///
-/// It runs after the checks of `Host`, `Origin` and preflight requests, only for routes that need
-/// a caller, and before the body is read.
+/// It runs after the checks of `Host`, `Origin` and preflight requests, only for routes that need a
+/// caller, and before the body is read.
 pub trait Authenticator: Send + Sync {
     /// Authenticates the request with this head, which came from this address.
     fn authenticate<'a>(&'a self, head: &'a Parts, from: IpAddr) -> Authentication<'a>;
@@ -36,7 +36,7 @@ pub struct Unauthenticated {
     pub challenge: HeaderValue,
 }
 
-/// Accepts every request; callers are told apart by their address only.
+/// Accepts every request; callers differ only by their address.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anonymous;
 

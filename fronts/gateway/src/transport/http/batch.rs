@@ -1,4 +1,4 @@
-//! Several messages at once, over HTTP.
+//! Batches over HTTP.
 
 use bytes::Bytes;
 use capstan_wire::Message;
@@ -21,7 +21,7 @@ use crate::{Answer, Out};
 /// Only sessions of the legacy era have batches.
 const LEGACY: Hint = Hint::Declared(Era::Legacy);
 
-/// Takes a batch of a client that has shaken hands.
+/// Answers a batch of a client with a session.
 pub(crate) async fn answer(
     post: Post<'_>,
     text: &Bytes,

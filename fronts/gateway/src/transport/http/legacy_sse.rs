@@ -1,5 +1,6 @@
-//! HTTP with server-sent events, the transport of 2024-11-05: one long stream to the client, and a
-//! page to which it posts its messages.
+//! HTTP with server-sent events, the transport of 2024-11-05.
+//!
+//! One long stream goes to the client, which posts its messages to a second path.
 
 use std::collections::HashMap;
 use std::pin::Pin;
@@ -31,18 +32,18 @@ use crate::{Answer, Client, Exchange, Gateway, Out, View};
 /// The era of this transport.
 const LEGACY: Hint = Hint::Declared(Era::Legacy);
 
-/// Posted messages that may wait for the stream.
+/// Capacity of the queue of posted messages.
 const POSTED: usize = 64;
 
 /// The open streams, by session id.
 #[derive(Default)]
 pub(crate) struct LegacyStreams(Mutex<HashMap<Key, Arc<LegacyStream>>>);
 
-/// A client, while its stream is open.
+/// A client with an open stream.
 struct LegacyStream {
     caller: Arc<Caller>,
     view: View,
-    /// There once it has shaken hands.
+    /// Set by `initialize`.
     client: OnceLock<Arc<Client>>,
     stream: mpsc::Sender<Posted>,
 }
@@ -63,7 +64,7 @@ pub(crate) struct Line {
     _leave: Leave,
 }
 
-/// Takes the client out of the table when its stream is gone.
+/// Removes the client from the table when its stream ends.
 struct Leave {
     key: Key,
     older: Arc<LegacyStream>,
@@ -72,7 +73,7 @@ struct Leave {
     _place: Share,
 }
 
-/// Opens the stream, which begins with the address to post to.
+/// Opens the stream, which begins with the path to post to.
 pub(crate) fn open(
     mcp: &McpEndpoints,
     head: &Parts,
@@ -99,7 +100,7 @@ pub(crate) fn open(
     body::events(events)
 }
 
-/// Takes a message that a client posts. What comes of it goes to the stream.
+/// Handles a posted message. Its answer goes to the stream.
 pub(crate) async fn post(
     mcp: &McpEndpoints,
     head: &Parts,
@@ -161,10 +162,10 @@ impl LegacyStreams {
         (older.caller.subject == subject).then_some(older)
     }
 
-    /// Ends all streams once what was asked for is answered.
+    /// Ends all streams after their pending requests are answered.
     pub(crate) fn end_streams(&self) {
         for older in self.table().values() {
-            // A stream with no room is not read, and is cut in time.
+            // A full stream is not being read; its connection times out.
             drop(older.stream.try_send(Posted::End));
         }
     }
@@ -187,12 +188,12 @@ impl LegacyStream {
                 if let Some(client) = client {
                     let inbox = client.open_inbox();
                     if let Err(second) = self.client.set(Arc::clone(&client)) {
-                        // Two handshakes at once: the first one counts.
+                        // Concurrent `initialize` requests: the first one counts.
                         gateway.leave(&second);
                         let words = "the handshake has been made";
                         return Some(Posted::Answer(Answer::error(Some(&id), -32600, words)));
                     }
-                    // There is always room for it: it is among the first things posted.
+                    // There is always room, as this is one of the first messages.
                     if self.stream.send(Posted::Inbox(inbox)).await.is_err() {
                         // The stream ended meanwhile and cannot report that the client is gone.
                         gateway.leave(&client);
@@ -243,7 +244,7 @@ impl Line {
         }
         match Pin::new(&mut self.requests).poll_next(cx) {
             Poll::Ready(Some(out)) => Poll::Ready(Some(out)),
-            // No request is under way: more may come, unless it is time to end.
+            // No request is running: wait for more, unless the stream is to end.
             Poll::Ready(None) if self.posted.is_closed() => Poll::Ready(None),
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
         }

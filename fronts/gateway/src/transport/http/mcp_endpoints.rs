@@ -41,13 +41,13 @@ struct Streamable(Arc<McpEndpoints>);
 /// The stream of HTTP+SSE.
 struct LegacyStream(Arc<McpEndpoints>);
 
-/// The page to which a client of HTTP+SSE posts its messages.
+/// The path to which a client of HTTP+SSE posts its messages.
 struct LegacyMessages(Arc<McpEndpoints>);
 
 // === impl McpEndpoints ===
 
 impl McpEndpoints {
-    /// The endpoints of a gateway, without a client.
+    /// Creates the endpoints of a gateway, without clients.
     pub fn new(gateway: &Arc<Gateway>, limits: HttpLimits) -> Arc<Self> {
         Arc::new(Self {
             gateway: Arc::clone(gateway),
@@ -91,7 +91,7 @@ impl McpEndpoints {
         &self.argument_headers
     }
 
-    /// The servers that a request's path shows, or why its caller sees none.
+    /// The view of a request's path, or the reason why its caller sees no servers there.
     fn view(&self, request: &HttpRequest, caller: &Caller) -> Result<View, &'static str> {
         if request.segment.is_empty() {
             return Ok(View::All);
@@ -103,7 +103,7 @@ impl McpEndpoints {
         }
     }
 
-    /// Whether a request would open a stream while the gateway stops.
+    /// True if the request would open a stream while the gateway shuts down.
     fn is_late_stream(&self, head: &Parts) -> bool {
         head.method == Method::GET && !self.gateway.is_ready()
     }
@@ -131,13 +131,13 @@ impl McpEndpoints {
         }
     }
 
-    /// A new stream for messages that belong to no request.
+    /// Opens a new stream for messages that belong to no request.
     fn stand(&self, session: Held) -> Response<Body> {
         let inbox = Source::Inbox(session.client().open_inbox());
         self.kept(Kind::Standing, inbox, session)
     }
 
-    /// A stream for the output of posted requests.
+    /// Opens a stream for the output of posted requests.
     pub(crate) fn streamed(
         &self,
         first: Vec<Out>,
@@ -151,7 +151,7 @@ impl McpEndpoints {
         }
     }
 
-    /// A stream that its client can resume, if its revision allows it.
+    /// Opens a stream that the client can resume, if its revision allows it.
     fn kept(&self, kind: Kind, source: Source, session: Held) -> Response<Body> {
         let revision = session.client().revision();
         if revision < Revision::V2025_03_26 {
@@ -164,7 +164,7 @@ impl McpEndpoints {
                 return body::events(Events::new(source, self.limits.keep_alive).of(Some(session)));
             }
         };
-        // Older clients take every event for a message.
+        // Older clients treat every event as a message.
         let primer = (revision >= Revision::V2025_11_25).then(|| reader.primer());
         let mut events = Events::new(Source::Resumable(reader), self.limits.keep_alive);
         if let Some(primer) = primer {
@@ -173,8 +173,9 @@ impl McpEndpoints {
         body::events(events)
     }
 
-    /// A stream that begins at once, for a client that may be gone. It cannot be resumed: as long
-    /// as nothing was said on it, a client that is gone cancels its request.
+    /// Starts a response at once, to probe a client that may be gone.
+    ///
+    /// It cannot be resumed: the request of a client that is gone is cancelled.
     pub(crate) fn begun(
         &self,
         form: Form,
@@ -208,14 +209,14 @@ impl McpEndpoints {
         self.tracks.sweep();
     }
 
-    /// Ends sessions that have been idle too long.
+    /// Ends sessions that have been idle for too long.
     pub(crate) fn sweep(&self) {
         for client in self.sessions.sweep() {
             self.leave(&client);
         }
     }
 
-    /// Ends the streams that would never end by themselves.
+    /// Ends the streams that do not end by themselves.
     pub(crate) fn end_streams(&self) {
         for client in self.sessions.clients() {
             drop(client.open_inbox());
@@ -224,7 +225,7 @@ impl McpEndpoints {
         self.legacy_streams.end_streams();
     }
 
-    /// Ends everything.
+    /// Ends all sessions.
     pub(crate) fn end(&self) {
         for client in self.sessions.clients() {
             self.leave(&client);
@@ -232,7 +233,7 @@ impl McpEndpoints {
     }
 
     fn leave(&self, client: &Arc<crate::Client>) {
-        // A reader of its inbox sees the end.
+        // Closes the previous reader of the inbox.
         drop(client.open_inbox());
         self.tracks.leave(client.number);
         self.gateway.leave(client);

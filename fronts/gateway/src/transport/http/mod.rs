@@ -1,9 +1,9 @@
 //! The HTTP transport: Streamable HTTP, HTTP with server-sent events, and pages for the operator.
 //!
-//! `serve` accepts connections (`connection`). `routes` checks each request (`request`), has the
-//! `authenticator` find its caller, and hands it to a mounted endpoint: `pages` or `mcp_endpoints`.
-//! `streamable` (with `batch`) and `legacy_sse` carry MCP, `sessions` keeps the clients with a
-//! handshake, and `response` sends whole bodies and streams.
+//! `serve` accepts connections (`connection`). `routes` checks each request (`request`),
+//! authenticates its caller with the `authenticator`, and passes it to a mounted endpoint: `pages`
+//! or `mcp_endpoints`. `streamable` (with `batch`) and `legacy_sse` carry MCP, `sessions` keeps the
+//! clients with a handshake, and `response` sends whole bodies and streams.
 
 mod serve;
 mod connection;
@@ -36,59 +36,62 @@ pub use response::body::Body;
 pub use routes::{Endpoint, HttpRequest, PublicEndpoint, Routes};
 pub use serve::{Site, serve};
 
-/// How HTTP is served.
+/// Settings of the HTTP transport.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Where the metrics are served, when not with all else.
+    /// A separate address for the metrics, if any.
     pub metrics_listen: Option<SocketAddr>,
-    /// Names, each with or without a port, by which clients may call us beside those of this
-    /// machine and the address itself.
+    /// Additional `Host` names, each with or without a port.
+    ///
+    /// Loopback names and the listening address are always accepted.
     pub allowed_hosts: Vec<String>,
-    /// Pages, as `https://host:port`, that may call us beside those of this machine.
+    /// Additional origins, as `https://host:port`, whose pages may call the gateway.
+    ///
+    /// Pages of this machine may do so anyway.
     pub allowed_origins: Vec<String>,
-    /// The certificate, when connections are encrypted.
+    /// The certificate, for TLS.
     pub tls: Option<Tls>,
-    /// Whether everybody who can reach the address may call, also from other machines.
+    /// True if anyone who can reach the address may call, also from other machines.
     pub insecure: bool,
-    /// Sizes and waits.
+    /// Sizes and timeouts.
     pub limits: HttpLimits,
 }
 
 /// A certificate and its key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// The chain, ours first.
+    /// The certificate chain, with the server's certificate first.
     pub cert: PathBuf,
     /// The private key.
     pub key: PathBuf,
 }
 
-/// Sizes and waits.
+/// Sizes and timeouts.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpLimits {
-    /// Longest body of a request, in bytes.
+    /// Maximum size of a request body, in bytes.
     pub body: usize,
-    /// Connections at the same time; more wait to be accepted.
+    /// Maximum number of connections; further ones wait to be accepted.
     pub connections: usize,
-    /// Clients with a handshake at the same time; more are refused.
+    /// Maximum number of sessions; further ones are refused.
     pub sessions: usize,
-    /// How long the head of a request may take once it has begun.
+    /// Timeout for the head of a request once it has begun.
     pub head_wait: Duration,
-    /// How long the body of a request may take.
+    /// Timeout for the body of a request.
     pub body_wait: Duration,
-    /// How long a connection may stay without a request.
+    /// Timeout of a connection without a request.
     pub idle_connection: Duration,
-    /// How long a session may stay without a request and without a stream.
+    /// Timeout of a session without a request and without a stream.
     pub idle_session: Duration,
-    /// How long a client may read nothing of what waits for it.
+    /// Timeout of a client that does not read.
     pub stall: Duration,
-    /// How long a client may take to come back to a stream that broke; until then its call goes on.
+    /// Time in which a client may resume a broken stream; until then its call continues.
     pub resume: Duration,
-    /// How often a stream on which nothing happens shows that it is alive.
+    /// Interval of keep-alive bytes on an idle stream.
     pub keep_alive: Duration,
-    /// How long calls may take to end when we stop; then they are given up.
+    /// Time for running calls to end at shutdown; then they are aborted.
     pub drain: Duration,
 }
 
@@ -101,23 +104,23 @@ pub struct Bound {
     settings: HttpSettings,
 }
 
-/// Why HTTP cannot be served.
+/// Errors that prevent HTTP from being served.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {
     /// Other machines could connect without authentication.
     #[error("`{0}` can be reached from other machines, and callers are not asked who they are")]
     Exposed(SocketAddr),
-    /// The address is taken, or not ours.
+    /// The address is in use, or not an address of this machine.
     #[error("cannot listen on `{address}`")]
     Bind {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// A PEM file is there and has nothing of the kind in it.
+    /// A PEM file contains no such item.
     #[error("there is no {what} in `{}`", path.display())]
     NotInFile {
         /// The kind of item that is missing.
@@ -125,30 +128,30 @@ pub enum HttpError {
         /// The file.
         path: PathBuf,
     },
-    /// A PEM file is missing, or broken.
+    /// A PEM file is missing or malformed.
     #[error("cannot read `{}`", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: pem::Error,
     },
-    /// The certificate and the key do not make a server.
+    /// The certificate and the key cannot be used together.
     #[error("cannot use the certificate `{}` with its key", path.display())]
     Certificate {
         /// The file of the certificate.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: rustls::Error,
     },
 }
 
-/// Takes the address, and reads the certificate if there is one.
+/// Binds the address, and reads the certificate if there is one.
 ///
 /// # Errors
-/// When the address cannot be had or must not be, or the certificate is no good.
+/// If the address cannot be bound or is not allowed, or the certificate is unusable.
 pub async fn bind(settings: HttpSettings) -> Result<Bound, HttpError> {
     for address in [settings.listen].into_iter().chain(settings.metrics_listen) {
         if !address.ip().to_canonical().is_loopback() && !settings.insecure {
@@ -164,7 +167,7 @@ pub async fn bind(settings: HttpSettings) -> Result<Bound, HttpError> {
     Ok(Bound { listener, address, tls, metrics, settings })
 }
 
-/// Listens on an address, and says which it is.
+/// Listens on an address, and returns it with the chosen port.
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), HttpError> {
     let failed = |cause| HttpError::Bind { address, cause };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
@@ -200,7 +203,7 @@ fn acceptor(tls: &Tls) -> Result<TlsAcceptor, HttpError> {
 // === impl HttpSettings ===
 
 impl HttpSettings {
-    /// Clear text at this address, for callers of this machine.
+    /// Settings for plain HTTP at this address, for callers on this machine.
     pub fn new(listen: SocketAddr) -> Self {
         Self {
             listen,
@@ -237,22 +240,22 @@ impl Default for HttpLimits {
 // === impl Bound ===
 
 impl Bound {
-    /// The address, with the port that was picked.
+    /// The address, with the chosen port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address of the metrics, when they have their own.
+    /// The address of the metrics, if it is separate.
     pub fn metrics_address(&self) -> Option<SocketAddr> {
         self.metrics.as_ref().map(|(_, address)| *address)
     }
 
-    /// Sizes and waits.
+    /// Sizes and timeouts.
     pub fn limits(&self) -> HttpLimits {
         self.settings.limits
     }
 
-    /// `http`, or `https` when connections are encrypted.
+    /// `http`, or `https` with TLS.
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }

@@ -22,10 +22,10 @@ struct Readiness(Arc<Gateway>);
 /// The metrics of the servers that the caller may use.
 struct Metrics(Arc<Gateway>);
 
-/// The metrics of all servers, at an address of their own.
+/// The metrics of all servers, at a separate address.
 struct AllMetrics(Arc<Gateway>);
 
-/// The former path of metrics that have an address of their own.
+/// Explains that the metrics are at a separate address.
 struct MovedMetrics;
 
 /// Mounts the pages, with metrics that show each caller its servers.
@@ -33,7 +33,7 @@ pub fn mount(routes: Routes, gateway: &Arc<Gateway>) -> Routes {
     mount_status(routes, gateway).authenticated(METRICS, Metrics(Arc::clone(gateway)))
 }
 
-/// Mounts the pages where the metrics have an address of their own.
+/// Mounts the pages without metrics, which are at a separate address.
 pub fn mount_without_metrics(routes: Routes, gateway: &Arc<Gateway>) -> Routes {
     mount_status(routes, gateway).public(METRICS, MovedMetrics)
 }

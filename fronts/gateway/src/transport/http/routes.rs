@@ -19,7 +19,7 @@ use crate::transport::http::response::body::{self, Body};
 /// Mounted endpoints, each with its path. The first path that matches is used.
 pub struct Routes {
     mounts: Vec<(Pattern, Mount)>,
-    /// The answer for other paths.
+    /// The text for unknown paths.
     not_found: &'static str,
 }
 
@@ -41,7 +41,7 @@ pub struct HttpRequest {
     pub head: Parts,
     /// The body, unread.
     pub body: Incoming,
-    /// The part of the path in the place of `{}`; empty for a path without one.
+    /// The part of the path that matched `{}`; empty for a path without one.
     pub segment: String,
     pub(crate) state: Arc<ConnectionState>,
 }
@@ -85,18 +85,18 @@ enum Pattern {
 // === impl Routes ===
 
 impl Routes {
-    /// An empty table; requests for other paths get this text.
+    /// Creates an empty table; requests for other paths get this text.
     pub fn new(not_found: &'static str) -> Self {
         Self { mounts: Vec::new(), not_found }
     }
 
-    /// Mounts an endpoint for authenticated callers. `{}` in the path stands for one segment.
+    /// Mounts an endpoint for authenticated callers. `{}` in the path matches one segment.
     #[must_use]
     pub fn authenticated(self, path: &'static str, endpoint: impl Endpoint + 'static) -> Self {
         self.mount(path, Mount::Authenticated(Box::new(endpoint)))
     }
 
-    /// Mounts an endpoint that everyone may use. `{}` in the path stands for one segment.
+    /// Mounts an endpoint that everyone may use. `{}` in the path matches one segment.
     #[must_use]
     pub fn public(self, path: &'static str, endpoint: impl PublicEndpoint + 'static) -> Self {
         self.mount(path, Mount::Public(Box::new(endpoint)))
@@ -115,7 +115,9 @@ impl Routes {
 // === impl Router ===
 
 impl Router {
-    /// Answers one request: repeated headers, `Host` and `Origin`, preflight, route, caller.
+    /// Answers one request.
+    ///
+    /// Checks repeated headers, `Host` and `Origin`, preflight, route and caller.
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,

@@ -1,4 +1,4 @@
-//! Accepts connections and serves each, until it is time to stop.
+//! Accepts and serves connections until shutdown.
 
 use std::convert::Infallible;
 use std::io;
@@ -30,16 +30,16 @@ use crate::transport::http::request::guard::Guard;
 use crate::transport::http::routes::{Connection, Listener, Router, Routes};
 use crate::transport::http::{Bound, HttpLimits};
 
-/// Most headers of a request.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 100;
 
-/// Longest head of a request, in bytes.
+/// Maximum size of a request head, in bytes.
 const MAX_HEAD: usize = 32 * 1024;
 
-/// How much of a body is read, and of an answer gathered, at once, in bytes.
+/// Buffer size for request bodies and answers, in bytes.
 const BUFFER: usize = 64 * 1024;
 
-/// How long to wait when no connection can be accepted, which is when there are no more files.
+/// Pause after a connection could not be accepted, which happens when descriptors run out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// How often the log warns that connections cannot be accepted.
@@ -48,10 +48,10 @@ const WARN_INTERVAL: Duration = Duration::from_secs(5);
 /// How long a connection may send nothing of an awaited request when descriptors run out.
 const SILENCE_GRACE: Duration = Duration::from_secs(1);
 
-/// Connections to the address of the metrics at the same time; more wait to be accepted.
+/// Maximum number of connections to the metrics address; further ones wait to be accepted.
 const METRICS_CONNECTIONS: usize = 16;
 
-/// How often old sessions are looked for, in the time that one may be idle.
+/// Number of session sweeps within the idle timeout.
 pub(crate) const SWEEPS: u32 = 8;
 
 /// Everything that a gateway serves over HTTP.
@@ -86,14 +86,16 @@ struct Accepted {
 /// A command to all connections of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionCommand {
-    /// Close if no request is worked on: there are no more descriptors for others.
+    /// Close if idle, because descriptors have run out.
     MakeRoom,
-    /// Close once the request under way is answered.
+    /// Close after the running request is answered.
     Stop,
 }
 
-/// Serves until `stop`; then requests under way may end, calls that have not ended in time are told
-/// so, and who does not hear that is cut.
+/// Serves until `stop`, then shuts down.
+///
+/// Running requests may end. Calls that do not end in time are aborted and their clients get an
+/// error. Clients that do not read it are disconnected.
 pub async fn serve(bound: Bound, site: Site, stop: impl Future<Output = ()>) {
     let Bound { listener, address, tls, metrics, settings } = bound;
     let Site { mcp, routes, authenticator } = site;
@@ -131,7 +133,7 @@ pub async fn serve(bound: Bound, site: Site, stop: impl Future<Output = ()>) {
             _ = forget.tick() => mcp.forget_streams(),
         }
     }
-    // Streams on which things are only told would never end by themselves.
+    // Streams for notifications never end by themselves.
     mcp.end_streams();
     accept_loop.commands.send_replace(ConnectionCommand::Stop);
     drain((&gateway, &limits), &listener, &mut accept_loop, &mut connections).await;
@@ -144,7 +146,7 @@ pub async fn serve(bound: Bound, site: Site, stop: impl Future<Output = ()>) {
     mcp.end();
 }
 
-/// Waits for the calls under way, and gives them up when their time is over.
+/// Waits for the running calls, and aborts them at the deadline.
 async fn drain(
     (gateway, limits): (&Gateway, &HttpLimits),
     listener: &TcpListener,
@@ -179,7 +181,7 @@ async fn drain(
     }
 }
 
-/// Serves the metrics for as long as the gateway runs.
+/// Serves the metrics as long as the gateway runs.
 async fn serve_metrics(mut accept_loop: AcceptLoop, listener: TcpListener) {
     let mut connections = JoinSet::new();
     loop {
@@ -201,7 +203,7 @@ impl AcceptLoop {
         Self { router: Arc::new(router), limits, tls, commands, failed: 0, told: None }
     }
 
-    /// Takes a connection in.
+    /// Starts the task of an accepted connection.
     async fn take(
         &mut self,
         accepted: io::Result<(TcpStream, SocketAddr)>,
@@ -222,7 +224,7 @@ impl AcceptLoop {
         }
     }
 
-    /// Has idle connections closed, and waits a moment for their descriptors.
+    /// Closes idle connections, and waits a moment for their descriptors.
     async fn make_room(&mut self, error: &io::Error) {
         self.failed += 1;
         if self.told.is_none_or(|told| told.elapsed() >= WARN_INTERVAL) {
@@ -268,7 +270,7 @@ impl Accepted {
         let state = Arc::clone(&connection.state);
         let io = TokioIo::new(Timed::new(stream, Arc::clone(&state), &limits));
         let service = service_fn(|request: Request<Incoming>| {
-            // At once, and not when the future is first polled: from here on the head is read.
+            // Immediately, not at the future's first poll: the head is complete from here on.
             let busy = Busy::new(&state);
             let (router, connection) = (Arc::clone(&router), connection.clone());
             async move {
@@ -278,7 +280,7 @@ impl Accepted {
         });
         let mut http = http1::Builder::new();
         http.max_headers(MAX_HEADERS).max_header_size(MAX_HEAD).max_buf_size(BUFFER);
-        // The head has its own limit in `Timed`, which costs no timer a request.
+        // `Timed` limits the head instead, which costs no timer per request.
         http.header_read_timeout(None);
         let mut connection = pin!(http.serve_connection(io, service));
         let result = loop {
@@ -303,7 +305,7 @@ impl Accepted {
     }
 }
 
-/// Waits until descriptors run out while the connection has sent nothing for too long.
+/// Waits until descriptors run out and the connection has sent nothing for too long.
 async fn wait_for_eviction(
     state: &ConnectionState,
     mut commands: watch::Receiver<ConnectionCommand>,

@@ -1,4 +1,4 @@
-//! The clients of Streamable HTTP that have shaken hands, by the id that each was given.
+//! Sessions of Streamable HTTP, by id.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,14 +11,14 @@ use crate::fairness::fair_share::{FairShares, Peer, Share};
 use crate::transport::http::serve::SWEEPS;
 use crate::{Client, View};
 
-/// Random bytes of an id.
+/// Number of random bytes in an id.
 const KEY: usize = 18;
 
-/// One peer has this part of all sessions that there may be, and so many at least.
+/// One peer may have all sessions divided by `PART`, and at least `LEAST`.
 const PART: usize = 4;
 const LEAST: usize = 64;
 
-/// An id, as bytes.
+/// A session id, as bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Key([u8; KEY]);
 
@@ -26,20 +26,20 @@ pub(crate) struct Key([u8; KEY]);
 pub(crate) struct Sessions {
     table: Mutex<HashMap<Key, Arc<Session>>>,
     shares: Arc<FairShares>,
-    /// Counts the sweeps; the clock by which sessions grow old.
+    /// Counts the sweeps, as the clock for idle sessions.
     age: AtomicU32,
 }
 
 struct Session {
     client: Arc<Client>,
     _share: Share,
-    /// Requests and streams that are open.
+    /// Number of open requests and streams.
     uses: AtomicU32,
-    /// The age at which the last of them ended.
+    /// The age at the end of the last use.
     used: AtomicU32,
 }
 
-/// A session that is in use, and not idle for as long.
+/// A session in use. It does not count as idle.
 pub(crate) struct Held {
     sessions: Arc<Sessions>,
     session: Arc<Session>,
@@ -55,7 +55,7 @@ pub(crate) struct Full;
 impl Key {
     pub(crate) fn new() -> Result<Self, Full> {
         let mut key = [0; KEY];
-        // An id that can be guessed is worse than none.
+        // An id that can be guessed would be worse than none.
         getrandom::fill(&mut key).map_err(|_| Full)?;
         Ok(Self(key))
     }
@@ -82,12 +82,12 @@ impl Sessions {
         Self { table: Mutex::default(), shares, age: AtomicU32::new(0) }
     }
 
-    /// A place for one more; streams of older clients have theirs too.
+    /// Reserves a slot for a session; streams of HTTP+SSE use these slots too.
     pub(crate) fn place(&self, peer: Peer) -> Result<Share, Full> {
         self.shares.take(peer).ok_or(Full)
     }
 
-    /// Keeps a client in its place, and says by which id.
+    /// Stores a client in its slot and returns the session id.
     pub(crate) fn add(&self, client: Arc<Client>, place: Share) -> Result<Key, Full> {
         let key = Key::new()?;
         let used = AtomicU32::new(self.age.load(Ordering::Relaxed));
@@ -96,8 +96,9 @@ impl Sessions {
         Ok(key)
     }
 
-    /// The session of that id, if it is that subject's and belongs to that endpoint. Whose it is
-    /// otherwise must not be learnt.
+    /// The session with this id, if it belongs to this subject and this endpoint.
+    ///
+    /// Other callers must not learn that it exists.
     pub(crate) fn find(self: &Arc<Self>, key: Key, subject: &str, view: &View) -> Option<Held> {
         let session = Arc::clone(self.table().get(&key)?);
         let client = &session.client;
@@ -113,7 +114,7 @@ impl Sessions {
         removed.map(|session| Arc::clone(&session.client))
     }
 
-    /// Takes out those that have been idle too long. Called [`SWEEPS`] times in that time.
+    /// Removes sessions that have been idle for too long. Called [`SWEEPS`] times in that time.
     pub(crate) fn sweep(&self) -> Vec<Arc<Client>> {
         let age = self.age.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         let mut old = Vec::new();

@@ -29,7 +29,7 @@ use crate::transport::http::response::events::{Form, outs};
 use crate::transport::http::sessions::{Held, Key};
 use crate::{Answer, Exchange, Next, Out, Revision, View};
 
-/// A message that is posted.
+/// A posted message.
 #[derive(Clone, Copy)]
 pub(crate) struct Post<'a> {
     pub(crate) mcp: &'a McpEndpoints,
@@ -37,14 +37,14 @@ pub(crate) struct Post<'a> {
     pub(crate) state: &'a ConnectionState,
 }
 
-/// A request, taken apart.
+/// A parsed request.
 struct Asked {
     id: RequestId,
     method: String,
     params: Option<Json>,
 }
 
-/// Why a session is not there.
+/// The reason why a request has no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoSession {
     #[error("the header `Mcp-Session-Id` is missing")]
@@ -57,7 +57,7 @@ pub(crate) enum NoSession {
     Version,
 }
 
-/// Takes what a client posts.
+/// Handles a posted message.
 pub(crate) async fn post(
     post: Post<'_>,
     incoming: Incoming,
@@ -130,7 +130,7 @@ async fn request(
     answer(post, accepts, exchange, Some(session)).await
 }
 
-/// Refuses a batch that belongs to no session: for its JSON, for being a batch, or for the session.
+/// Refuses a batch without a session: for its JSON, for being a batch, or for the session.
 fn no_batch(text: &Bytes, missing: NoSession) -> Response<Body> {
     match (messages(text, None), missing) {
         (Err(answer), NoSession::Missing) => body::json(StatusCode::BAD_REQUEST, answer),
@@ -141,7 +141,7 @@ fn no_batch(text: &Bytes, missing: NoSession) -> Response<Body> {
     }
 }
 
-/// Takes a notification, or the reply to a request of ours.
+/// Handles a notification, or the reply to a request of the gateway.
 fn tell(
     mcp: &McpEndpoints,
     head: &Parts,
@@ -151,7 +151,7 @@ fn tell(
 ) -> Response<Body> {
     if says_modern(&head.headers) {
         return match message {
-            // Without a session there is nothing that it could be about.
+            // Without a session, a notification refers to nothing.
             Message::Notification { .. } => body::bare(StatusCode::ACCEPTED),
             // 2026-07-28 has no requests to its clients.
             Message::Reply { .. } | Message::Request { .. } => {
@@ -191,7 +191,7 @@ pub(crate) fn session(
     mcp.sessions().find(key, &caller.subject, view).ok_or(NoSession::Unknown)
 }
 
-/// Whether the header says that the request is modern.
+/// True if the header declares a modern request.
 pub(crate) fn says_modern(headers: &HeaderMap) -> bool {
     headers.get(&VERSION).is_some_and(|version| version == MODERN)
 }
@@ -213,7 +213,7 @@ fn hint(headers: &HeaderMap) -> Hint {
     }
 }
 
-/// The client of a modern request, or the answer when it is refused.
+/// Creates the client of a modern request, or the answer if it is refused.
 async fn make_modern(
     mcp: &McpEndpoints,
     head: &Parts,
@@ -263,7 +263,7 @@ async fn initialize(
     let Ok(place) = mcp.sessions().place(mcp.gateway().peer(&caller, info.as_ref())) else {
         return full(&asked.id);
     };
-    // A copy, so that a session does not hold on to the buffer of its connection.
+    // Copied, so that a session does not keep the buffer of its connection.
     let params = asked.params.as_ref().map(|params| Bytes::copy_from_slice(params.as_bytes()));
     let params = params.and_then(|params| Json::parse(params).ok());
     let party = mcp.gateway().party(caller, view);
@@ -280,7 +280,7 @@ async fn initialize(
     response
 }
 
-/// Hands a request on. A large answer comes in parts, but never as an event.
+/// Starts a request. A large answer may be streamed, but never as an event.
 fn ask(
     mcp: &McpEndpoints,
     accepts: Accepts,
@@ -294,7 +294,7 @@ fn ask(
     }
 }
 
-/// The response to a request: its answer, or events when messages come before it.
+/// The response to a request: its answer, or a stream of events if messages come first.
 async fn answer(
     post: Post<'_>,
     accepts: Accepts,
@@ -323,7 +323,7 @@ async fn answer(
                 };
                 return body::json(status, answer);
             }
-            // There is no way to say it to a client that takes no events.
+            // Messages cannot be sent to a client that accepts no events.
             Some(Out::Message(message)) if accepts == Accepts::Json => {
                 if let Some(session) = &session {
                     session.client().unheard(&message);
@@ -337,7 +337,7 @@ async fn answer(
     post.mcp.streamed(vec![first], outs(exchange), session)
 }
 
-/// The status that goes with the answer to a modern request.
+/// The HTTP status for the answer to a modern request.
 fn status(answer: &Answer) -> StatusCode {
     match answer.error_code() {
         Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,

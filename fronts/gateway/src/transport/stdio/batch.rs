@@ -1,14 +1,14 @@
-//! The answers to several messages at once, which are one message too.
+//! Collects the answers of a batch, which are sent as one message.
 
 use std::collections::HashMap;
 
 use crate::Answer;
 
-/// Which batch a request belongs to.
+/// Identifies a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BatchId(u64);
 
-/// Batches whose requests are not all answered yet.
+/// Batches with pending requests.
 #[derive(Default)]
 pub(crate) struct Batches {
     open: HashMap<BatchId, Batch>,
@@ -17,7 +17,7 @@ pub(crate) struct Batches {
 
 #[derive(Default)]
 struct Batch {
-    /// Requests that are not answered yet, and one for as long as messages are taken out of it.
+    /// Number of pending requests, plus one while the batch is being parsed.
     left: usize,
     answers: Vec<Answer>,
 }
@@ -25,7 +25,7 @@ struct Batch {
 // === impl Batches ===
 
 impl Batches {
-    /// Opens a batch. It is closed by [`Self::settle`] when all of it has been looked at.
+    /// Opens a batch. A final [`Self::settle`] closes it when all of its messages are handled.
     pub(crate) fn open(&mut self) -> BatchId {
         let id = BatchId(self.next);
         self.next += 1;
@@ -33,15 +33,16 @@ impl Batches {
         id
     }
 
-    /// One more request of the batch is worked on.
+    /// Adds a pending request to the batch.
     pub(crate) fn expect(&mut self, id: BatchId) {
         if let Some(batch) = self.open.get_mut(&id) {
             batch.left += 1;
         }
     }
 
-    /// Something of the batch is done, with or without an answer. All answers, when it was the
-    /// last.
+    /// Completes one pending request, with or without an answer.
+    ///
+    /// Returns all answers after the last one.
     pub(crate) fn settle(&mut self, id: BatchId, answer: Option<Answer>) -> Option<Vec<Answer>> {
         let batch = self.open.get_mut(&id)?;
         batch.answers.extend(answer);
@@ -50,11 +51,11 @@ impl Batches {
             return None;
         }
         let done = self.open.remove(&id)?;
-        // Notifications alone are not answered at all.
+        // A batch of notifications gets no answer.
         (!done.answers.is_empty()).then_some(done.answers)
     }
 
-    /// Adds an answer to something that was never worked on.
+    /// Adds an answer to a message that was refused.
     pub(crate) fn refuse(&mut self, id: BatchId, answer: Answer) {
         if let Some(batch) = self.open.get_mut(&id) {
             batch.answers.push(answer);

@@ -17,22 +17,22 @@ use crate::transport::stdio::batch::{BatchId, Batches};
 use crate::transport::stdio::outbox::Outbox;
 use crate::{Answer, Client, Exchange, Gateway, Out, Party, View};
 
-/// While so many bytes wait for the client to read them, nothing more is read of it.
+/// Back-pressure: reading stops while this many bytes wait to be written.
 const MAX_WAITING: usize = 4 * 1024 * 1024;
 
-/// A conversation with the client on the other side.
+/// The state of the connection to the client.
 pub(crate) struct Conversation {
     pub(crate) gateway: Arc<Gateway>,
     /// Messages that wait to be written.
     pub(crate) out: Outbox,
     party: Party,
-    /// The client as it introduced itself, if it did.
+    /// The client, after `initialize`.
     legacy: Option<Arc<Client>>,
     /// Running requests.
     pub(crate) work: Work,
-    /// Whether `initialize` is in progress; no message is read meanwhile.
+    /// True while `initialize` is in progress; no message is read meanwhile.
     greeting: bool,
-    /// Requests that came without a handshake: each is a client of its own.
+    /// Modern requests; each one is its own client.
     modern: HashMap<RequestId, Arc<Client>>,
     batches: Batches,
 }
@@ -44,22 +44,22 @@ pub(crate) struct Work {
     inbox: Option<mpsc::Receiver<Bytes>>,
 }
 
-/// A request that is worked on.
+/// A running request.
 pub(crate) struct Running {
     id: RequestId,
     exchange: Exchange,
     batch: Option<BatchId>,
-    /// Whether it is listed under those without a handshake.
+    /// True if it has an entry in `modern`.
     modern: bool,
 }
 
-/// Something has come of what is worked on.
+/// An event of a running request or of the inbox.
 pub(crate) enum Event {
-    /// A client is greeted, or refused.
+    /// `initialize` is answered; with the client unless it is refused.
     Greeted(Answer, Option<Arc<Client>>),
-    /// Something has come of a request; nothing, when it was cancelled.
+    /// Output of a request; `None` if it was cancelled.
     Said(Box<Running>, Option<Out>),
-    /// There is something to tell that belongs to no request.
+    /// A message that belongs to no request.
     Told(Option<Bytes>),
 }
 
@@ -80,20 +80,20 @@ impl Conversation {
         }
     }
 
-    /// Whether another message can be taken now.
+    /// True if another message can be handled now.
     pub(crate) fn takes(&self) -> bool {
         !self.greeting && self.out.waiting() < MAX_WAITING
     }
 
-    /// Whether nothing is worked on and nothing waits.
+    /// True if no request runs and no message waits.
     pub(crate) fn is_idle(&self) -> bool {
         self.work.running.is_empty() && self.out.is_empty()
     }
 
-    /// Puts what has come, together with whatever else has come, into the outbox.
+    /// Handles an event, and all other events that are ready.
     pub(crate) fn on_all(&mut self, first: Event) {
         self.on(first);
-        // Bounded by what has come already: a request goes back only to wait.
+        // Bounded by the maximum number of running requests.
         for _ in 0..MAX_RUNNING {
             let Some(Some(event)) = self.work.running.next().now_or_never() else { break };
             self.on(event);
@@ -103,7 +103,7 @@ impl Conversation {
         }
     }
 
-    /// Takes one line.
+    /// Handles one line.
     pub(crate) fn take(&mut self, line: &Bytes) {
         if line.trim_ascii().is_empty() {
             return;
@@ -118,13 +118,13 @@ impl Conversation {
         }
     }
 
-    /// Refuses a line that was too long to keep.
+    /// Refuses a line that exceeds the limit.
     pub(crate) fn refuse_long(&mut self, limit: usize) {
         let message = format!("a message may have {limit} bytes at most");
         self.out.answer(Answer::error(None, INVALID_REQUEST, &message));
     }
 
-    /// The client is gone: whatever it still waits for ends.
+    /// Ends everything after the client is gone.
     pub(crate) fn leave(&mut self) {
         self.work.running.clear();
         self.modern.clear();
@@ -219,7 +219,7 @@ impl Conversation {
     }
 
     fn notification(&mut self, method: &str, params: Option<&Json>) {
-        // Without a handshake each request is a client of its own, and only we know which.
+        // Each modern request is its own client, so it is looked up by the id.
         if let Some(id) = cancelled(method, params)
             && let Some(client) = self.modern.get(&id)
         {
@@ -265,7 +265,7 @@ impl Conversation {
         }
     }
 
-    /// Answers a request that is not worked on.
+    /// Answers a request that was not started.
     fn answer(&mut self, answer: Answer, batch: Option<BatchId>) {
         match batch {
             Some(batch) => self.batches.refuse(batch, answer),
@@ -290,7 +290,7 @@ impl Conversation {
 // === impl Work ===
 
 impl Work {
-    /// The next event. Cancel-safe.
+    /// Waits for the next event. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Event {
         let Self { running, inbox } = self;
         let told = async {

@@ -1,34 +1,33 @@
-//! Lines out of a stream, of bounded length.
+//! Reads lines of bounded length from a stream.
 
 use std::io;
 
 use bytes::{Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// How much is read at once, in bytes.
+/// Read size, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// A line up to this length is copied, so that it does not keep the whole of what was read with
-/// it; what was read can then be used again, too.
+/// Lines up to this length are copied, so that the buffer can be reused.
 const SMALL: usize = 16 * 1024;
 
-/// Lines out of a stream.
+/// Reader of lines.
 pub(crate) struct Lines<R> {
     stream: R,
     buffer: BytesMut,
-    /// How much of the buffer is known to have no newline in it.
+    /// Length of the searched part of the buffer, which has no newline.
     searched: usize,
     limit: usize,
-    /// Whether what comes next is the rest of a line that was too long.
+    /// True while the rest of an oversized line is skipped.
     skipping: bool,
 }
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// As it is, without its newline.
+    /// A line without its newline.
     Whole(Bytes),
-    /// Longer than it may be; it was not kept.
+    /// A line that exceeds the limit; its text was dropped.
     TooLong,
 }
 
@@ -39,13 +38,13 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { stream, buffer: BytesMut::new(), searched: 0, limit, skipping: false }
     }
 
-    /// Reads some more; 0 at the end. Nothing is lost when this is dropped.
+    /// Reads more bytes; returns 0 at the end. Cancel-safe.
     pub(crate) async fn fill(&mut self) -> io::Result<usize> {
         self.buffer.reserve(CHUNK);
         self.stream.read_buf(&mut self.buffer).await
     }
 
-    /// The next line that has been read.
+    /// The next complete line in the buffer.
     pub(crate) fn buffered(&mut self) -> Option<Line> {
         loop {
             let fresh = self.buffer.get(self.searched..)?;
@@ -56,7 +55,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             let length = self.searched + found;
             self.searched = 0;
             if self.skipping {
-                // The end of a line that has been refused already.
+                // The end of a line that has already been refused.
                 self.skipping = false;
                 drop(self.buffer.split_to(length + 1));
                 continue;
@@ -77,7 +76,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         wanted.then(|| Line::Whole(self.split(length, 0)))
     }
 
-    /// Gives up a line that does not end within its limit.
+    /// Drops an incomplete line that exceeds the limit.
     fn cut(&mut self) -> Option<Line> {
         if self.skipping {
             self.buffer.clear();
@@ -87,12 +86,12 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         if self.buffer.len() <= self.limit {
             return None;
         }
-        // A new buffer: the old one has grown to what nobody needs again.
+        // Allocates a new buffer, because the old one has grown too large.
         (self.buffer, self.searched, self.skipping) = (BytesMut::new(), 0, true);
         Some(Line::TooLong)
     }
 
-    /// Takes a line out of the buffer, and its end.
+    /// Takes a line and its newline out of the buffer.
     fn split(&mut self, length: usize, end: usize) -> Bytes {
         if length > SMALL {
             let line = self.buffer.split_to(length).freeze();
@@ -109,7 +108,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 mod tests {
     use super::*;
 
-    /// All lines of a stream that comes in pieces.
+    /// All lines of a stream that arrives in pieces.
     async fn lines(pieces: &[&[u8]], limit: usize) -> Vec<Line> {
         let mut stream = tokio_test(pieces);
         let mut found = Vec::new();
@@ -125,7 +124,7 @@ mod tests {
         }
     }
 
-    /// A stream that gives one piece a read.
+    /// A stream that returns one piece per read.
     fn tokio_test<'a>(pieces: &[&'a [u8]]) -> Box<dyn AsyncRead + Unpin + 'a> {
         let empty: Box<dyn AsyncRead + Unpin + 'a> = Box::new(tokio::io::empty());
         pieces.iter().rev().fold(empty, |rest, piece| Box::new(piece.chain(rest)))

@@ -28,21 +28,22 @@ use conversation::Conversation;
 use lines::{Line, Lines};
 use streams::Outlet;
 
-/// Longest message, in bytes.
+/// Maximum length of a message, in bytes.
 pub const MAX_LINE: usize = 16 * 1024 * 1024;
 
-/// How long requests may go on whose client has closed its side and still reads.
+/// Time for running requests after the client has closed its sending side, while it still reads.
 const CLOSED: Duration = Duration::from_secs(10);
 
-/// How often a client that has closed its side is checked for whether it still reads.
+/// Interval of the check if a client that has closed its sending side still reads.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Serves one client until it closes its side, or until `stop`. Requests under way may end, for a
-/// while: when we are asked to, for `ending`; when the client has closed its side, as long as it
-/// reads what comes of them.
+/// Serves one client until it closes its sending side, or until `stop`.
+///
+/// Running requests get time to end: `ending` after `stop`; after the client has closed its side,
+/// as long as it reads their answers, up to a limit.
 ///
 /// # Errors
-/// When the client can no longer be heard or told anything.
+/// If reading from or writing to the client fails.
 pub async fn serve(
     gateway: Arc<Gateway>,
     caller: Arc<Caller>,
@@ -66,7 +67,7 @@ pub async fn serve(
     }
 }
 
-/// Carries messages to and fro.
+/// Runs the message loop.
 async fn carry(
     talk: &mut Conversation,
     lines: &mut Lines<impl AsyncRead + Unpin>,
@@ -78,7 +79,7 @@ async fn carry(
     let mut end: Option<End<'_>> = None;
     let (mut open, mut asked, mut gone) = (true, false, false);
     let mut probe = tokio::time::interval(PROBE_INTERVAL);
-    // It is first polled when the client closes its side, which may be hours from now.
+    // First polled when the client closes its side, which may be hours later.
     probe.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         while talk.takes()
@@ -93,7 +94,7 @@ async fn carry(
             biased;
             () = &mut stop, if !asked => {
                 asked = true;
-                // A client that has closed its side and has us stopped waits for nothing more.
+                // A client that has closed its side and stops the gateway waits for nothing more.
                 end = Some(End::new(&gateway, if open { time } else { Duration::ZERO }));
             }
             late = ending(&mut end) => match late {
@@ -101,7 +102,7 @@ async fn carry(
                 Late::TimeIsUp => gateway.give_up(),
                 Late::StopSignal => return Ok(()),
             },
-            // No more is made than a client reads.
+            // Back-pressure: no more output is produced than the client reads.
             event = talk.work.next(), if talk.out.waiting() < MAX_LINE => talk.on_all(event),
             written = talk.out.write_to(output), if !talk.out.is_empty() => written?,
             read = lines.fill(), if open && talk.takes() => if read? == 0 {
@@ -123,7 +124,7 @@ async fn carry(
     }
 }
 
-/// The end has begun: no new requests are taken, and those under way have only so much time.
+/// A shutdown in progress: new requests are refused, and running ones have a deadline.
 struct End<'a> {
     drain: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
     limit: Pin<Box<tokio::time::Sleep>>,
@@ -135,7 +136,7 @@ struct End<'a> {
 enum Late {
     Drained,
     TimeIsUp,
-    /// Clients have had their time to hear that, too.
+    /// The time for clients to read their last messages is over.
     StopSignal,
 }
 

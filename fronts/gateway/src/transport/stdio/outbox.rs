@@ -1,4 +1,4 @@
-//! Messages that wait to be written, in as few writes as possible.
+//! Queue of outgoing messages, written with as few system calls as possible.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -9,18 +9,18 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use crate::Answer;
 
-/// A piece from this length on is not copied.
+/// Pieces from this length on are not copied.
 const LARGE: usize = 16 * 1024;
 
-/// Pieces in one write.
+/// Maximum number of pieces in one write.
 const SLICES: usize = 32;
 
-/// Messages that wait to be written.
+/// Queue of outgoing messages.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    /// What goes first.
+    /// Pieces to write first.
     pieces: VecDeque<Bytes>,
-    /// Small messages behind all pieces, side by side.
+    /// Small messages after all pieces, contiguous.
     tail: BytesMut,
     waiting: usize,
 }
@@ -50,7 +50,7 @@ impl Outbox {
         self.newline();
     }
 
-    /// Bytes that wait.
+    /// Number of queued bytes.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
@@ -59,7 +59,7 @@ impl Outbox {
         self.waiting == 0
     }
 
-    /// Writes some of it, at once. Nothing is lost or written twice when this is dropped.
+    /// Performs one write. Cancel-safe: no byte is lost or written twice.
     pub(crate) async fn write_to(
         &mut self,
         output: &mut (impl AsyncWrite + Unpin),
@@ -83,7 +83,7 @@ impl Outbox {
             return Err(io::ErrorKind::WriteZero.into());
         }
         self.advance(written);
-        // Only a stream of a thread of its own holds anything back; the others have it already.
+        // Only a stream with its own thread buffers; for the others this does nothing.
         if self.waiting == 0 { output.flush().await } else { Ok(()) }
     }
 

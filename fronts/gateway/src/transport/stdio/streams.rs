@@ -1,8 +1,8 @@
-//! Our own standard streams, without a thread for each where the system lets us.
+//! Standard input and output, without a thread for each where possible.
 //!
-//! A pipe is opened anew, so that it does not block for us and stays as it is for everybody else
-//! who has it. A socket, which is what Node gives its children, cannot be opened anew: it is
-//! switched over, and back at the end. For files and terminals, tokio's threads do.
+//! A pipe is reopened, so that it is non-blocking for this process only and unchanged for other
+//! processes. A socket, which Node gives its children, cannot be reopened: it is switched to
+//! non-blocking, and back at the end. Files and terminals use tokio's threads.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,15 +16,15 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
-/// Our standard input.
+/// Standard input.
 pub struct Input(In);
 
-/// Our standard output.
+/// Standard output.
 pub struct Output(To);
 
-/// A stream to a client.
+/// An output stream to a client.
 pub trait Outlet: AsyncWrite + Unpin {
-    /// Whether the other side still reads.
+    /// True if the other side still reads.
     fn is_read(&self) -> bool;
 }
 
@@ -40,14 +40,14 @@ enum To {
     Thread(tokio::io::Stdout),
 }
 
-/// A socket that does not block for as long as we have it.
+/// A socket that is non-blocking until this is dropped.
 struct Switched {
     stream: UnixStream,
-    /// Another handle of it, if it did block and has to do so again.
+    /// A second handle, if the socket was blocking and must be restored.
     before: Option<StdStream>,
 }
 
-/// Our standard input and output. Must be called within a tokio runtime, and once.
+/// Opens standard input and output. Must be called once, within a tokio runtime.
 pub fn standard() -> (Input, Output) {
     (Input::new(), Output::new())
 }
@@ -146,7 +146,7 @@ impl AsyncWrite for Output {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Others may have it too; it is theirs to close.
+        // Other processes may share it, so it is not closed.
         self.poll_flush(context)
     }
 }
@@ -155,7 +155,7 @@ impl Outlet for Output {
     fn is_read(&self) -> bool {
         let stdout = rustix::stdio::stdout();
         let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
-        // When the poll fails, the client counts as reading; the next write finds out.
+        // If the poll fails, the client counts as reading; the next write reports an error.
         let asked = rustix::event::poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
         let [stdout] = polled;
         asked.is_err() || !stdout.revents().intersects(PollFlags::ERR | PollFlags::HUP)
@@ -169,7 +169,7 @@ impl Switched {
         let flags = rustix::fs::fcntl_getfl(handle)?;
         let blocks = !flags.contains(rustix::fs::OFlags::NONBLOCK);
         let stream = StdStream::from(handle.try_clone_to_owned()?);
-        // Fails for the sockets of other families.
+        // Fails for sockets of other families.
         stream.local_addr()?;
         let before = if blocks { Some(stream.try_clone()?) } else { None };
         stream.set_nonblocking(true)?;
@@ -202,7 +202,7 @@ fn kind(handle: impl AsFd) -> Option<FileType> {
     Some(FileType::from_raw_mode(stat.st_mode))
 }
 
-/// Where a standard stream can be opened anew.
+/// The path that reopens a standard stream.
 fn path(number: u8) -> String {
     format!("/proc/self/fd/{number}")
 }

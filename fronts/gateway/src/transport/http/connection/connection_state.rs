@@ -1,7 +1,7 @@
 //! The state of a connection that its requests, its answers and its reader share.
 //!
-//! All of them run in the task of the connection, one after the other, so that a flag is seen by the
-//! others the next time that they are polled, and none of them has to be woken.
+//! All of them run in the task of the connection, one after the other. A flag is visible to the
+//! others at their next poll, and none of them has to be woken.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use tokio::time::Instant;
 /// Flags and times of one connection.
 pub(crate) struct ConnectionState {
     began: Instant,
-    /// Requests so far.
+    /// Number of requests so far.
     requests: AtomicU32,
-    /// Whether a request is worked on, or its answer sent.
+    /// True while a request runs or its answer is sent.
     busy: AtomicBool,
-    /// Whether its answer is sent on while it comes.
+    /// True while a streamed answer is sent.
     streaming: AtomicBool,
-    /// Whether something is to be sent, to find out whether the client is still there.
+    /// True if a probe must be sent, to find out if the client is still connected.
     probe: AtomicBool,
-    /// When the last answer was sent, in milliseconds since the connection began.
+    /// Time of the last answer, in milliseconds since the connection began.
     rested: AtomicU64,
-    /// Whether a request has begun to come and is not complete.
+    /// True while a request is received incompletely.
     receiving: AtomicBool,
-    /// When bytes of an incomplete request last came, in milliseconds since the connection began.
+    /// Time of the last bytes of an incomplete request, in milliseconds since the connection began.
     heard: AtomicU64,
 }
 
-/// A request is worked on for as long as this is there.
+/// Marks the connection as busy until it is dropped.
 pub(crate) struct Busy(Arc<ConnectionState>);
 
 // === impl ConnectionState ===
@@ -53,25 +53,24 @@ impl ConnectionState {
         self.busy.load(Ordering::Relaxed)
     }
 
-    /// Whether the connection is only kept for further requests.
+    /// True if the connection is idle after its first request.
     pub(crate) fn is_resting(&self) -> bool {
         !self.is_busy() && self.requests() > 0
     }
 
-    /// Whether the first request, or the rest of an incomplete one, is awaited and no byte of it came
-    /// for `time`.
+    /// True if a first or incomplete request is awaited and no byte of it came for `time`.
     pub(crate) fn is_silent_for(&self, time: Duration) -> bool {
         let heard = self.began + Duration::from_millis(self.heard.load(Ordering::Relaxed));
         let is_awaited = self.requests() == 0 || self.receiving.load(Ordering::Relaxed);
         is_awaited && heard.elapsed() >= time
     }
 
-    /// Notes that all of a request came.
+    /// Records that a request is complete.
     pub(crate) fn note_whole_request(&self) {
         self.receiving.store(false, Ordering::Relaxed);
     }
 
-    /// Notes that bytes of a request came, and not its end.
+    /// Records that bytes of an incomplete request came.
     pub(crate) fn note_part_of_request(&self) {
         self.receiving.store(true, Ordering::Relaxed);
         self.heard.store(self.age(), Ordering::Relaxed);
@@ -82,32 +81,32 @@ impl ConnectionState {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether an answer is sent on while it comes, so that nothing can be put in between.
+    /// True while a streamed answer is sent, so that no probe can be inserted.
     pub(crate) fn is_streaming(&self) -> bool {
         self.is_busy() && self.streaming.load(Ordering::Relaxed)
     }
 
-    /// Asks for something to be sent.
+    /// Requests a probe.
     pub(crate) fn probe(&self) {
         self.probe.store(true, Ordering::Relaxed);
     }
 
-    /// Whether something is to be sent; true once for each [`Self::probe`].
+    /// True if a probe must be sent; once for each [`Self::probe`].
     pub(crate) fn take_probe(&self) -> bool {
         self.probe.load(Ordering::Relaxed) && self.probe.swap(false, Ordering::Relaxed)
     }
 
-    /// Waits until something is to be sent.
+    /// Waits until a probe is requested.
     pub(crate) async fn probed(&self) {
         poll_fn(|_| if self.take_probe() { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// Requests so far.
+    /// Number of requests so far.
     pub(crate) fn requests(&self) -> u32 {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// When the last answer was sent.
+    /// Time of the last answer.
     pub(crate) fn rested(&self) -> Instant {
         self.began + Duration::from_millis(self.rested.load(Ordering::Relaxed))
     }
@@ -125,12 +124,12 @@ impl Busy {
         Self(Arc::clone(state))
     }
 
-    /// Notes that the answer is sent on while it comes.
+    /// Records that the answer is streamed.
     pub(crate) fn set_streaming(&self) {
         self.0.streaming.store(true, Ordering::Relaxed);
     }
 
-    /// Whether something is to be sent, to find out whether the client is still there.
+    /// True if a probe must be sent, to find out if the client is still connected.
     pub(crate) fn take_probe(&self) -> bool {
         self.0.take_probe()
     }

@@ -1,25 +1,25 @@
-//! Refuses heads of requests that HTTP parsers read in different ways.
+//! Refuses request heads that HTTP parsers interpret differently.
 //!
-//! hyper takes a bare line feed for the end of a line, merges two equal lengths, and prefers
+//! hyper accepts a bare line feed as the end of a line, merges two equal lengths, and prefers
 //! `Transfer-Encoding` to a length. A proxy in front may do otherwise and see other requests. The
-//! scan looks at the bytes before hyper does. It overwrites the line feed of a line that it
-//! refuses with NUL, for which hyper answers 400 and closes the connection.
+//! scan inspects the bytes before hyper does. It overwrites the line feed of a refused line with
+//! NUL, for which hyper answers 400 and closes the connection.
 
 use std::mem;
 
 use memchr::memchr;
 
-/// Longest line that is kept between two reads. hyper refuses longer heads.
+/// Maximum length of a line that is kept between two reads. hyper refuses longer heads.
 const MAX_LINE: usize = 64 * 1024;
 
-/// The largest chunk that is waited for. Beyond this a size is an overflow, and not a body.
+/// Maximum size of a chunk. A larger size is treated as an overflow.
 const MAX_CHUNK: u64 = u32::MAX as u64;
 
-/// The place in the requests of one connection.
+/// The position in the requests of one connection.
 pub(crate) struct HeadScan {
     at: At,
     framing: Framing,
-    /// The beginning of a line whose end has not come yet.
+    /// The beginning of an incomplete line.
     line: Vec<u8>,
 }
 
@@ -29,31 +29,31 @@ enum At {
     Start,
     /// In the headers.
     Headers,
-    /// In a body, or in a chunk and its line end: the bytes that are left.
+    /// In a body, or in a chunk and its line end, with the remaining bytes.
     Body { left: u64, then: Then },
     /// Before the size of a chunk.
     Size,
-    /// Behind the last chunk.
+    /// After the last chunk.
     Trailers,
-    /// A line was refused. hyper reads no further.
+    /// A line was refused. hyper stops reading.
     Refused,
 }
 
-/// Where a body leads to.
+/// The state after a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Start,
     Size,
 }
 
-/// The headers by which the end of a body is found.
+/// The headers that determine the end of a body.
 #[derive(Default)]
 struct Framing {
     length: Option<u64>,
     chunked: bool,
 }
 
-/// A line that must not be passed on.
+/// A line that must be refused.
 struct Refused;
 
 // === impl HeadScan ===
@@ -63,7 +63,7 @@ impl HeadScan {
         Self { at: At::Start, framing: Framing::default(), line: Vec::new() }
     }
 
-    /// Looks at bytes that were read, and spoils the first line that is to be refused.
+    /// Scans bytes that were read, and invalidates the first line that must be refused.
     pub(crate) fn scan(&mut self, bytes: &mut [u8]) {
         let mut from = 0;
         while let Some(rest) = bytes.get_mut(from..).filter(|rest| !rest.is_empty()) {
@@ -100,7 +100,7 @@ impl HeadScan {
         }
     }
 
-    /// Whether all of the last request has been read, and nothing of another.
+    /// True if the last request is complete and no byte of another has come.
     pub(crate) fn is_between_requests(&self) -> bool {
         self.at == At::Start && self.line.is_empty()
     }
@@ -111,7 +111,7 @@ impl HeadScan {
         }
     }
 
-    /// Takes a line up to its line feed.
+    /// Handles a line without its line feed.
     fn line(&mut self, line: &[u8]) -> Result<At, Refused> {
         let line = line.strip_suffix(b"\r").ok_or(Refused)?;
         match self.at {
@@ -133,7 +133,7 @@ impl HeadScan {
 
 impl Framing {
     fn header(&mut self, line: &[u8]) -> Result<(), Refused> {
-        // Most headers are told apart by their first letter.
+        // Fast path: the first letter excludes most headers.
         if !matches!(line.first(), Some(b'c' | b'C' | b't' | b'T')) {
             return Ok(());
         }
@@ -182,7 +182,7 @@ mod tests {
         Refused,
     }
 
-    /// Whether the scan lets all of this pass, in pieces of every size.
+    /// True if the scan accepts the text, in pieces of any size.
     #[track_caller]
     fn check(text: &str, expected: Expected) {
         for size in 1..=text.len() {

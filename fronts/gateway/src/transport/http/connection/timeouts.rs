@@ -1,8 +1,8 @@
-//! A connection that ends when the other side stands still or is gone.
+//! Closes a connection whose client stalls or is gone.
 //!
-//! Three waits are limited: for the next request, for the rest of a head that has begun, and for
-//! the other side to read what is written. A timer is set once and set again only when it fires
-//! too early, so that a request costs none.
+//! Three waits are limited: for the next request, for the rest of a started head, and for the
+//! client to read the written bytes. A timer is set once and reset only when it fires too early, so
+//! that a request costs no timer.
 
 use std::io;
 use std::pin::Pin;
@@ -19,37 +19,37 @@ use crate::transport::http::HttpLimits;
 use crate::transport::http::connection::connection_state::ConnectionState;
 use crate::transport::http::connection::head_scan::HeadScan;
 
-/// How often the connection of a client that has closed its side is probed.
+/// Probe interval for a client that has closed its sending side.
 ///
-/// Such a client may have closed the whole connection. Both look alike until something is sent, so
-/// that after this time the answer begins, if only with white space.
+/// Such a client may have closed the complete connection. The two cases look alike until something
+/// is sent, so the answer begins after this time, if only with white space.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
-/// A stream that knows its socket.
+/// A stream with access to the state of its socket.
 pub(crate) trait Socket: AsyncRead + AsyncWrite + Unpin {
-    /// The error by which the other side refused what it was sent, if it did.
+    /// The socket error after the client has rejected sent bytes, if any.
     fn broken(&self) -> Option<io::Error>;
 }
 
-/// A connection with limits to its waits.
+/// A connection with timeouts.
 pub(crate) struct Timed<S> {
     stream: S,
     scan: HeadScan,
     state: Arc<ConnectionState>,
     limits: HttpLimits,
-    /// When to look after a client that has closed its side; `None` while it may send more.
+    /// Next probe of a client that has closed its sending side; `None` while it may send more.
     closed: Option<Instant>,
-    /// Since when we wait for the rest of a head that has begun; `None` when none has.
+    /// Start of the wait for the rest of a head; `None` if no head has started.
     head: Option<Instant>,
-    /// The requests whose heads are read.
+    /// Number of requests whose heads were read.
     requests: u32,
     quiet: Alarm,
-    /// Since when the other side has read nothing.
+    /// Start of the time in which the client has read nothing.
     stalled: Option<Instant>,
     stall: Alarm,
 }
 
-/// A timer that is only there once it was needed.
+/// A lazily created timer.
 #[derive(Default)]
 struct Alarm(Option<Pin<Box<Sleep>>>);
 
@@ -63,7 +63,7 @@ impl<S> Timed<S> {
             state,
             limits: *limits,
             closed: None,
-            // Whoever connects has something to say.
+            // A new connection is expected to send a request.
             head: Some(Instant::now()),
             requests: 0,
             quiet: Alarm::default(),
@@ -72,13 +72,12 @@ impl<S> Timed<S> {
         }
     }
 
-    /// Whether the other side has kept us waiting too long for a request.
+    /// Ready when the wait for a request has timed out.
     fn poll_quiet(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.note_request();
         let idle = self.limits.idle_connection;
         match self.head {
-            // Nobody reads again just because an answer was sent, so that the alarm must be set
-            // before.
+            // No read is polled after an answer is sent, so the timer must be set before.
             None if self.state.is_busy() => {
                 self.quiet.keep(idle, cx);
                 Poll::Pending
@@ -88,7 +87,7 @@ impl<S> Timed<S> {
         }
     }
 
-    /// A request that was taken had a whole head.
+    /// Records that a new request has started, whose head was therefore complete.
     fn note_request(&mut self) {
         let requests = self.state.requests();
         if requests != self.requests {
@@ -97,7 +96,7 @@ impl<S> Timed<S> {
         }
     }
 
-    /// Passes on what became of a write, unless nothing has become of it for too long.
+    /// Passes the result of a write through, with a timeout while it is pending.
     fn limit<T>(
         &mut self,
         written: Poll<io::Result<T>>,
@@ -114,7 +113,7 @@ impl<S> Timed<S> {
 }
 
 impl<S: Socket> Timed<S> {
-    /// Waits for the answer to a client that has closed its side, as long as it may be there.
+    /// Waits for the answer to a half-closed client, as long as the socket reports no error.
     fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         // After the end an incomplete request stays incomplete, and an answered one needs no wait.
         let is_whole = self.scan.is_between_requests();
@@ -151,8 +150,8 @@ impl<S: Socket> AsyncRead for Timed<S> {
             } else if got_some {
                 this.state.note_part_of_request();
             }
-            // A probe cannot be sent in the middle of a streamed answer, and clients
-            // that close their side alone do it before.
+            // No probe can be sent within a streamed answer, and clients that close only their
+            // sending side do it earlier.
             let may_read = !this.state.is_streaming();
             if !got_some && read.is_ok() && buffer.remaining() > 0 && may_read {
                 this.closed = Some(Instant::now() + PROBE_INTERVAL);
@@ -193,7 +192,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Timed<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match Pin::new(&mut self.stream).poll_flush(cx) {
-            // Flushing what is already flushed is no progress.
+            // A flush without pending bytes is no progress.
             Poll::Ready(Ok(())) => Poll::Ready(Ok(())),
             flushed @ (Poll::Ready(Err(_)) | Poll::Pending) => self.limit(flushed, cx),
         }
@@ -222,7 +221,7 @@ impl Socket for Box<TlsStream<TcpStream>> {
 // === impl Alarm ===
 
 impl Alarm {
-    /// Ready when it is `deadline`.
+    /// Ready at `deadline`.
     fn poll(&mut self, deadline: Instant, cx: &mut Context<'_>) -> Poll<()> {
         let timer = self.0.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if timer.deadline() > deadline {
@@ -230,19 +229,19 @@ impl Alarm {
         }
         ready!(timer.as_mut().poll(cx));
         if timer.deadline() < deadline {
-            // It was set for an earlier wait; this one began later.
+            // The timer was set for an earlier wait.
             timer.as_mut().reset(deadline);
             ready!(timer.as_mut().poll(cx));
         }
         Poll::Ready(())
     }
 
-    /// Sees to it that the task is woken within `wait`, whatever it is at now.
+    /// Makes sure that the task is woken within `wait`.
     fn keep(&mut self, wait: Duration, cx: &mut Context<'_>) {
         let timer = self.0.get_or_insert_with(|| Box::pin(sleep(wait)));
         if timer.as_mut().poll(cx).is_ready() {
             timer.as_mut().reset(Instant::now() + wait);
-            // Just set, it is not ready; but now it knows whom to wake.
+            // The poll registers the waker.
             let _: Poll<()> = timer.as_mut().poll(cx);
         }
     }

@@ -1,5 +1,6 @@
-//! The arguments that a modern call repeats in headers, because the definition of its tool asks
-//! for it. Like the others, these headers must say what the body says.
+//! Arguments that a modern call repeats in headers, as the definition of its tool requires.
+//!
+//! Like the other headers, these must match the body.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +14,10 @@ use hyper::header::{HeaderMap, HeaderName};
 use crate::transport::http::request::header_check::{Mismatch, decode};
 use crate::{Client, View};
 
-/// The keyword by which a schema asks for it.
+/// The schema keyword that names the header.
 const KEYWORD: &str = "x-mcp-header";
 
-/// How deep in an argument such a value may stand.
+/// Maximum depth of such an argument.
 const MAX_DEPTH: usize = 16;
 
 /// The headers that each server's tools require.
@@ -26,11 +27,11 @@ pub(crate) struct ArgumentHeaders(Mutex<HashMap<ServerName, Known>>);
 /// The headers that a server's tools require, cached for one version of its list.
 struct Known {
     list: Arc<[Item]>,
-    /// Only the tools that ask for anything.
+    /// Only the tools that require headers.
     tools: HashMap<String, Arc<[Repeat]>>,
 }
 
-/// An argument that is repeated.
+/// An argument that is repeated in a header.
 #[derive(Debug, PartialEq, Eq)]
 struct Repeat {
     header: HeaderName,
@@ -40,7 +41,7 @@ struct Repeat {
 // === impl ArgumentHeaders ===
 
 impl ArgumentHeaders {
-    /// Whether the headers of a call repeat what its tool asks for.
+    /// Checks that the headers of a call repeat the arguments that its tool requires.
     pub(crate) async fn check(
         &self,
         hub: &Hub,
@@ -59,7 +60,7 @@ impl ArgumentHeaders {
         if !hub.has(&server) {
             return Ok(());
         }
-        // What the caller may not know of is refused on the road, like what is not there.
+        // The pipeline refuses a server beyond the caller's reach like one that does not exist.
         if hub.policy().out_of_reach(client.caller(), &server).is_some() {
             return Ok(());
         }
@@ -70,11 +71,11 @@ impl ArgumentHeaders {
         let list = if let Some(list) = hub.listed(&server, Listing::Tools) {
             list
         } else {
-            // The client may go away while its server starts, which is written down.
+            // The client may disconnect while its server starts; the attempt is recorded.
             let attempt = record();
             let list = hub.list(&server, Listing::Tools, Freshness::Current).await;
             attempt.pass_on();
-            // Where there is no list, the call fails for the same reason, and says it better.
+            // Without a list, the call fails for the same reason and with a better error.
             let Ok(list) = list else { return Ok(()) };
             list
         };
@@ -119,10 +120,10 @@ impl ArgumentHeaders {
     }
 }
 
-/// The arguments of a tool that are repeated.
+/// Reads the arguments of a tool that must be repeated.
 fn read(definition: &Json) -> Vec<Repeat> {
     let mut repeats = Vec::new();
-    // Most tools have none, and their schemas need no second look.
+    // Fast path: most tools have none.
     if definition.as_str().contains(KEYWORD)
         && let Some(schema) = object::get(definition, "inputSchema")
     {

@@ -1,4 +1,4 @@
-//! Which agent makes a call may come in a header; it is put where a call says it.
+//! Moves the agent's name from the `X-Caller-Id` header into the params of a call.
 
 use capstan_hub::trace::with_meta;
 use capstan_model::caller::label;
@@ -9,8 +9,9 @@ use crate::client::identity::CALLER_ID;
 
 static HEADER: HeaderName = HeaderName::from_static("x-caller-id");
 
-/// The params of a request, with the agent that its headers name. What the params say themselves
-/// counts.
+/// Returns the params of a request with the agent of its headers.
+///
+/// An agent in the params takes precedence.
 pub(crate) fn adopt(headers: &HeaderMap, params: Option<Json>) -> Option<Json> {
     let Some(value) = headers.get(&HEADER) else { return params };
     let said = value.to_str().ok().and_then(label);

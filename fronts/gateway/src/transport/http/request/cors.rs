@@ -1,6 +1,6 @@
-//! Pages that the operator lets call us: their browser is told that they may read the answers.
+//! CORS headers for pages that the operator allows to call the gateway.
 //!
-//! Nothing is granted here that the guard refuses; this only says so in the words of browsers.
+//! This grants nothing that the guard refuses; it only informs browsers.
 
 use hyper::Response;
 use hyper::header::{
@@ -26,27 +26,27 @@ const HEADERS: HeaderValue = HeaderValue::from_static(
      Mcp-Name, Mcp-Session-Id",
 );
 
-/// How long a browser may remember it, in seconds.
+/// Cache time for browsers, in seconds.
 const AGE: HeaderValue = HeaderValue::from_static("600");
 
-/// Whether a browser asks beforehand what a page may do.
+/// True for a CORS preflight request.
 pub(crate) fn is_preflight(head: &Parts) -> bool {
     head.method == Method::OPTIONS && head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The answer to such a question of a page that may call.
+/// The answer to a preflight request of an allowed page.
 pub(crate) fn preflight(head: &Parts) -> Response<Body> {
     let mut response = body::bare(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
-    // Arguments are repeated in headers of any name, so that no list could be complete.
+    // Argument headers can have any name, so no list could be complete.
     let wanted = head.headers.get(ACCESS_CONTROL_REQUEST_HEADERS).cloned();
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, wanted.unwrap_or(HEADERS));
     headers.insert(ACCESS_CONTROL_MAX_AGE, AGE);
     response
 }
 
-/// Lets a page of this origin read an answer.
+/// Allows a page of this origin to read the response.
 pub(crate) fn admit(response: &mut Response<Body>, origin: HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);

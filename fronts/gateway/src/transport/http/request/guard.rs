@@ -1,7 +1,7 @@
 //! Refuses requests with a foreign `Host` or `Origin`.
 //!
-//! A page on the web can make a browser of this machine call a local server, and can make its own
-//! name point there (DNS rebinding). The browser then says so in `Host` and `Origin`.
+//! A page on the web can make a browser on this machine call a local server, and can make its own
+//! name point there (DNS rebinding). `Host` and `Origin` reveal both.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -12,17 +12,17 @@ use hyper::http::uri::Authority;
 
 use crate::transport::http::HttpSettings;
 
-/// The names by which we may be called, and the pages that may call us.
+/// The accepted host names and origins.
 pub(crate) struct Guard {
     listen: IpAddr,
     port: u16,
     /// In lower case; each with or without a port.
     hosts: Vec<String>,
-    /// In lower case, without a slash at the end.
+    /// In lower case, without a trailing slash.
     origins: Vec<String>,
 }
 
-/// Why a request is not looked at.
+/// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Foreign {
     #[error("the header `Host` is missing, or is no host with a port up to 65535")]
@@ -60,7 +60,7 @@ impl Guard {
     }
 
     pub(crate) fn check(&self, head: &Parts) -> Result<(), Foreign> {
-        // A request line with a whole URL names the host too, and then it must be right as well.
+        // A request line with a complete URL names the host too; then both must be valid.
         let line = head.uri.authority().map(Authority::as_str);
         let host = only(&head.headers, &HOST).ok_or(Foreign::NoHost)?;
         for host in line.into_iter().chain([host]) {
@@ -78,7 +78,7 @@ impl Guard {
         }
     }
 
-    /// The origin of a request, if the operator has named it.
+    /// The origin of a request, if the operator allows it by name.
     pub(crate) fn named_origin(&self, head: &Parts) -> Option<HeaderValue> {
         let origin = head.headers.get(ORIGIN)?;
         let text = origin.to_str().ok()?;
@@ -91,7 +91,7 @@ impl Guard {
             return true;
         }
         if let Some(address) = address(name) {
-            // DNS cannot redirect an address. A listener on all addresses accepts each of them.
+            // DNS cannot redirect an address. A listener on all addresses accepts any of them.
             if address == self.listen || self.listen.is_unspecified() {
                 return true;
             }
@@ -107,7 +107,7 @@ impl Guard {
             return true;
         }
         let place = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-        // Another port is another program of this machine, which serves pages of any origin.
+        // Another port is another program on this machine, which may serve pages of any origin.
         let is_own = |place: &str| {
             let port = if origin.starts_with("https") { 443 } else { 80 };
             name(place).is_some_and(is_loopback) && port_of(place).unwrap_or(port) == self.port
@@ -116,7 +116,7 @@ impl Guard {
     }
 }
 
-/// The value of a header that must not be given twice.
+/// The value of a header that must occur only once.
 fn only<'a>(headers: &'a HeaderMap, key: &hyper::header::HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(key).iter();
     match (values.next(), values.next()) {
@@ -125,7 +125,7 @@ fn only<'a>(headers: &'a HeaderMap, key: &hyper::header::HeaderName) -> Option<&
     }
 }
 
-/// A host without its port; `None` when it is no host.
+/// The host without its port; `None` if it is not a valid host.
 fn name(host: &str) -> Option<&str> {
     let (name, port) = match host.rfind(']') {
         Some(end) if host.starts_with('[') => {
@@ -147,7 +147,7 @@ fn name(host: &str) -> Option<&str> {
     (is_host && port.is_none_or(is_port)).then_some(name)
 }
 
-/// The port of a host that names one.
+/// The port of a host, if it has one.
 fn port_of(host: &str) -> Option<u16> {
     number(host.rsplit_once(':')?.1)
 }
@@ -157,7 +157,7 @@ fn number(port: &str) -> Option<u16> {
 }
 
 fn address(name: &str) -> Option<IpAddr> {
-    // Brackets hold an IPv6 address, and only brackets do.
+    // Only IPv6 addresses are in brackets.
     let address = match name.strip_prefix('[').and_then(|name| name.strip_suffix(']')) {
         Some(inside) => IpAddr::V6(inside.parse().ok()?),
         None => IpAddr::V4(name.parse().ok()?),

@@ -16,21 +16,21 @@ pub(crate) static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 /// `Mcp-Name`.
 pub(crate) static NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// How a value is wrapped that a header cannot carry as it is.
+/// Markers around a value that a header cannot carry unencoded.
 const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 
-/// The header that does not fit the body.
+/// The header that does not match the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the header `{0}` is missing or does not fit the body")]
 pub(crate) struct Mismatch(&'static str);
 
 /// The values of a body that its headers repeat.
 pub(crate) struct MirroredValues {
-    /// The revision it is written in.
+    /// The protocol revision.
     pub(crate) version: Option<String>,
-    /// The name of what it is about.
+    /// The name of the item.
     pub(crate) name: Option<String>,
-    /// The member that has the name, when that is no text.
+    /// The member that should contain the name, if it is not a string.
     pub(crate) no_text: Option<&'static str>,
 }
 
@@ -51,17 +51,17 @@ impl MirroredValues {
 // === impl Mismatch ===
 
 impl Mismatch {
-    /// An argument that is repeated.
+    /// A mismatch of an argument header.
     pub(crate) const PARAM: Self = Self("Mcp-Param-*");
 }
 
-/// Whether the header says the same revision as the body.
+/// Checks that the header and the body have the same revision.
 pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Mismatch> {
     let same = headers.get(&VERSION).is_some_and(|given| given == version);
     if same { Ok(()) } else { Err(Mismatch("MCP-Protocol-Version")) }
 }
 
-/// Whether the headers say the same method and name as the body.
+/// Checks that the headers and the body have the same method and name.
 pub(crate) fn check(
     headers: &HeaderMap,
     method: &str,
@@ -80,7 +80,7 @@ pub(crate) fn check(
     if given == said.name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
 }
 
-/// The member that is the name of what a method is about.
+/// The member that contains the name of a method's item.
 fn name_key(method: &str) -> Option<&'static str> {
     match method {
         "tools/call" | "prompts/get" => Some("name"),
@@ -90,7 +90,7 @@ fn name_key(method: &str) -> Option<&'static str> {
     }
 }
 
-/// A value as it was before it became a header; `None` when it was wrapped wrongly.
+/// Decodes a header value; `None` if its encoding is malformed.
 pub(crate) fn decode(value: &str) -> Option<String> {
     let (begin, end) = SENTINEL;
     match value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)) {
@@ -139,7 +139,7 @@ mod tests {
         let get = [("mcp-method", "tasks/get"), ("mcp-name", "t1")];
         check_all("tasks/get", r#"{"taskId":"t1"}"#, &get, None);
         check_all("tasks/get", r#"{"taskId":"t2"}"#, &get, name);
-        // A method that there is no longer must be told so, whatever the headers are.
+        // A removed method must get its own error, whatever the headers are.
         check_all("tasks/result", r#"{"taskId":"t1"}"#, &[("mcp-method", "tasks/result")], None);
     }
 }

@@ -1,4 +1,4 @@
-//! Reads what came: the body of a request, and what its headers say of it and of the answer.
+//! Reads the body of a request, and the headers that describe it and the accepted answer.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -15,7 +15,7 @@ use tokio::time;
 use crate::protocol::messages::check_depth;
 use crate::transport::http::HttpLimits;
 
-/// Room that a body gets before it has shown its size, in bytes.
+/// Initial buffer for a body of unknown size, in bytes.
 const ROOM: usize = 64 * 1024;
 
 /// `Mcp-Session-Id`.
@@ -30,7 +30,7 @@ const EVENTS: &str = "text/event-stream";
 /// The `Accept` header of most clients.
 const BOTH: &[u8] = b"application/json, text/event-stream";
 
-/// Why a body is not read.
+/// The reason why a body is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unread {
     #[error("the body must be `application/json`")]
@@ -54,13 +54,13 @@ pub(crate) enum Accepts {
     Neither,
 }
 
-/// The whole body; without a copy when it came in one piece.
+/// Reads the complete body; without a copy if it arrives in one piece.
 pub(crate) async fn body(
     headers: &HeaderMap,
     body: Incoming,
     limits: &HttpLimits,
 ) -> Result<Bytes, Unread> {
-    // A body without a kind is read, to say what is wrong with it; it is never acted on.
+    // A body without a content type is read only to report what is wrong; it is never executed.
     let has_kind = headers.contains_key(CONTENT_TYPE);
     if has_kind && !is_json(headers) {
         return Err(Unread::Kind);
@@ -73,7 +73,7 @@ pub(crate) async fn body(
         return Err(Unread::TooLong(limits.body));
     }
     let mut read = pin!(read(body, limits.body));
-    // Most bodies come with their head, and need no timer.
+    // Most bodies arrive with their head and need no timer.
     let text = match poll!(read.as_mut()) {
         Poll::Ready(read) => read?,
         Poll::Pending => {
@@ -94,8 +94,7 @@ async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {
     }
     let Some(second) = piece(&mut body).await? else { return Ok(first) };
     let expected = first.len().saturating_add(second.len());
-    // Where the length was said it is known to be within the limit, and room that is not written
-    // to costs nothing.
+    // A declared length is within the limit, and unwritten memory costs nothing.
     let hint = body.size_hint().exact().and_then(|rest| usize::try_from(rest).ok()).unwrap_or(ROOM);
     let mut whole = BytesMut::with_capacity(expected.saturating_add(hint).min(max));
     whole.extend_from_slice(&first);
@@ -111,7 +110,7 @@ async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {
     Ok(whole.freeze())
 }
 
-/// The next piece of a body that has something in it.
+/// The next non-empty piece of a body.
 async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, Unread> {
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await {
         let frame = frame.map_err(|_| Unread::Broken)?;
@@ -126,7 +125,7 @@ async fn piece(body: &mut Incoming) -> Result<Option<Bytes>, Unread> {
 
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(kind) = headers.get(CONTENT_TYPE) else { return false };
-    // A list of kinds has a comma, and no other parser need take the first of them.
+    // A comma makes it a list, of which another parser might not take the first.
     let is = |kind: &str| essence(kind).eq_ignore_ascii_case(JSON) && !kind.contains(',');
     kind == JSON || kind.to_str().is_ok_and(is)
 }
@@ -177,7 +176,7 @@ impl Accepts {
     }
 }
 
-/// Whether a kind is named to say that it is not wanted.
+/// True if the media type has weight 0, which refuses it.
 fn is_refused(kind: &str) -> bool {
     let weight = kind.split(';').skip(1).find_map(|part| part.trim().strip_prefix("q="));
     weight.is_some_and(|weight| weight.trim().parse::<f32>().is_ok_and(|weight| weight <= 0.0))

@@ -1,6 +1,6 @@
-//! Refuses requests that give a header twice of which there can be only one.
+//! Refuses requests that repeat a header that may occur only once.
 //!
-//! Where two values are given, a proxy in front of the gateway may have read the other one.
+//! With two values, a proxy in front of the gateway may have used the other one.
 
 use capstan_wire::protocol::{HEADER_MISMATCH, MODERN};
 use hyper::Response;
@@ -16,16 +16,16 @@ use crate::transport::http::response::body::{self, Body};
 static CALLER: HeaderName = HeaderName::from_static("x-caller-id");
 static LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// A header that is given more than once, as it is usually written.
+/// A repeated header, in its usual spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the header `{0}` is given more than once; send it once")]
 pub(crate) struct Repeated(&'static str);
 
-/// Refuses a request with two values for a header that has one, even if they are equal.
+/// Refuses a request that repeats such a header, even with equal values.
 ///
 /// `Content-Length` is checked in `head_scan`: hyper merges equal values before they get here.
 pub(crate) fn check(headers: &HeaderMap) -> Result<(), Repeated> {
-    // Each value counts in the first number, each name in the second.
+    // `len` counts values, `keys_len` counts names.
     if headers.len() == headers.keys_len() {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub(crate) fn check(headers: &HeaderMap) -> Result<(), Repeated> {
     let is_repeated = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
     match single.iter().find(|(name, _)| is_repeated(name)) {
         Some((_, written)) => Err(Repeated(written)),
-        // Arguments of a call that are repeated in headers.
+        // Headers that repeat the arguments of a call.
         None if headers.keys().any(|name| is_argument(name) && is_repeated(name)) => {
             Err(Repeated("Mcp-Param-*"))
         }
@@ -59,7 +59,7 @@ fn is_argument(name: &HeaderName) -> bool {
 // === impl Repeated ===
 
 impl Repeated {
-    /// The answer, with the error code that the revision of the request has for it.
+    /// The response, with the error code of the request's revision.
     pub(crate) fn response(self, headers: &HeaderMap) -> Response<Body> {
         let is_modern = headers.get_all(&VERSION).iter().any(|version| version == MODERN);
         let is_mirrored = self.0.to_ascii_lowercase().starts_with("mcp-");

@@ -1,4 +1,4 @@
-//! A place in a trace may come in headers; servers are told it in the params.
+//! Moves the trace context from headers into the params, where servers expect it.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,12 @@ static PARENT_HEADER: HeaderName = HeaderName::from_static(PARENT);
 static STATE_HEADER: HeaderName = HeaderName::from_static(STATE);
 static BAGGAGE_HEADER: HeaderName = HeaderName::from_static(BAGGAGE);
 
-/// Longest value that is passed on, in bytes: what W3C Baggage asks for.
+/// Maximum length of a value, in bytes: the limit of W3C Baggage.
 const MAX: usize = 8192;
 
-/// The params of a request, with what its headers say of the trace that it belongs to. What the
-/// params say themselves counts.
+/// Returns the params of a request with the trace context of its headers.
+///
+/// A context in the params takes precedence.
 pub(crate) fn adopt(headers: &HeaderMap, params: Option<Json>) -> Option<Json> {
     let is_traced = headers.contains_key(&PARENT_HEADER) || headers.contains_key(&BAGGAGE_HEADER);
     if !is_traced {
@@ -33,7 +34,7 @@ fn with_headers(headers: &HeaderMap, params: Json) -> Json {
     let place = value(headers, &PARENT_HEADER).filter(|place| is_parent(place));
     if !parent && place.is_some() {
         members.push((PARENT, place));
-        // Without a header it goes: it would speak of another place.
+        // Without a header it is removed, as it would belong to another parent.
         members.push((STATE, value(headers, &STATE_HEADER)));
     }
     let luggage = value(headers, &BAGGAGE_HEADER);
@@ -48,7 +49,7 @@ fn with_headers(headers: &HeaderMap, params: Json) -> Json {
     with_meta(&params, &members)
 }
 
-/// The value of a header, which may come in several lines.
+/// The value of a header, joined from all of its lines.
 fn value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Cow<'a, str>> {
     let mut lines = headers.get_all(name).iter().filter_map(|line| line.to_str().ok());
     let mut value = Cow::Borrowed(lines.next()?);

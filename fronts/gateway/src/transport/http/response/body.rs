@@ -22,13 +22,13 @@ use crate::{Answer, Cut, Partly, StreamedAnswer};
 /// Answers up to this size are copied into one buffer, which is cheaper than three writes.
 const SMALL: usize = 16 * 1024;
 
-/// Tells proxies in front of us to pass events on at once.
+/// Disables response buffering in proxies.
 static UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The body of an answer.
+/// A response body.
 pub struct Body {
     kind: Kind,
-    /// The connection is busy until the body is gone.
+    /// Keeps the connection busy until the body is dropped.
     busy: Option<Busy>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn refusal(status: StatusCode, words: impl std::fmt::Display) -> Resp
     text(status, format!("{words}\n"))
 }
 
-/// The refusal of a new request while the gateway stops.
+/// Refuses a new request while the gateway shuts down.
 pub(crate) fn stopping(id: Option<&RequestId>) -> Response<Body> {
     let answer = Answer::error(id, INTERNAL, SHUTTING_DOWN);
     let mut response = json(StatusCode::SERVICE_UNAVAILABLE, answer);
@@ -70,14 +70,14 @@ pub(crate) fn stopping(id: Option<&RequestId>) -> Response<Body> {
     response
 }
 
-/// The method is not one of these.
+/// A response for a method that is not allowed.
 pub(crate) fn wrong_method(allowed: &'static str) -> Response<Body> {
     let mut response = bare(StatusCode::METHOD_NOT_ALLOWED);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
-/// Plain text.
+/// A response with plain text.
 pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     let mut response = response(status, Kind::One(text.into()));
     let kind = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -85,7 +85,7 @@ pub(crate) fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body>
     response
 }
 
-/// An answer.
+/// A response with a JSON answer.
 pub(crate) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
     let kind = if answer.len() <= SMALL {
         let mut whole = Vec::with_capacity(answer.len());
@@ -98,12 +98,12 @@ pub(crate) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
     as_json(response(status, kind))
 }
 
-/// An answer that is streamed.
+/// A response with a streamed answer.
 pub(crate) fn streamed(answer: StreamedAnswer, session: Option<Held>) -> Response<Body> {
     as_json(response(StatusCode::OK, Kind::Streamed(Box::new((answer, session)))))
 }
 
-/// The answers of a batch.
+/// A response with the answers of a batch.
 pub(crate) fn batch(answers: Vec<Answer>) -> Response<Body> {
     let mut pieces = Vec::with_capacity(answers.len() * 4 + 1);
     for answer in answers {
@@ -117,12 +117,12 @@ pub(crate) fn batch(answers: Vec<Answer>) -> Response<Body> {
     as_json(response(StatusCode::OK, Kind::Batch(pieces.into_iter(), size)))
 }
 
-/// An answer that is waited for, with white space before it.
+/// A JSON response that starts with white space while its answer is pending.
 pub(crate) fn late(answer: Events) -> Response<Body> {
     as_json(response(StatusCode::OK, Kind::Events(Box::new(answer))))
 }
 
-/// A stream of events.
+/// A response with a stream of events.
 pub(crate) fn events(events: Events) -> Response<Body> {
     let mut response = response(StatusCode::OK, Kind::Events(Box::new(events)));
     let headers = response.headers_mut();
@@ -150,7 +150,7 @@ fn length(size: usize) -> u64 {
 // === impl Body ===
 
 impl Body {
-    /// Keeps the connection busy until the body is gone.
+    /// Keeps the connection busy until the body is dropped.
     pub(crate) fn with(self, busy: Busy) -> Self {
         if matches!(self.kind, Kind::Streamed(_)) {
             busy.set_streaming();
@@ -184,7 +184,7 @@ impl hyper::body::Body for Body {
             },
             Kind::Streamed(coming) => match ready!(coming.0.poll_next(cx)).transpose() {
                 Ok(piece) => piece,
-                // Only a connection that is cut tells the client that this is not the end.
+                // Only a cut connection shows the client that the answer is incomplete.
                 Err(cut) => return Poll::Ready(Some(Err(cut))),
             },
         };

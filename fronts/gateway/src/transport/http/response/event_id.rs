@@ -1,15 +1,15 @@
-//! The ids of events, by which a client that comes back says what it saw last.
+//! Event ids, with which a client resumes a stream after the last event it received.
 
 /// The purpose of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The answer to what was posted.
+    /// The answer to a posted message.
     Call,
     /// Messages that belong to no request.
     Standing,
 }
 
-/// The id of an event: the stream, and its place in that.
+/// The id of an event: its stream, and its position there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EventId {
     pub(crate) kind: Kind,

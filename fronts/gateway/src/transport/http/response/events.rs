@@ -1,9 +1,8 @@
-//! A stream of server-sent events, fed by what was posted, a client's inbox, or all of an older
-//! client.
+//! A stream of server-sent events, fed by a request, a client's inbox, or a client of HTTP+SSE.
 //!
-//! Nothing is buffered: the next event is looked for when the connection has room for it. A client
-//! that does not read is cut by its connection, and with the stream everything it held ends, unless
-//! it can be resumed.
+//! Nothing is buffered: the next event is polled when the connection has room for it. A client that
+//! does not read is disconnected by a timeout. Everything that the stream holds ends with it,
+//! unless it can be resumed.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -35,30 +34,30 @@ pub(crate) struct Events {
     source: Source,
     form: Form,
     beat: Interval,
-    /// The session, if there is one, is not idle for as long.
+    /// The session, which is not idle while the stream is open.
     session: Option<Held>,
 }
 
-/// How a stream is written.
+/// The format of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Events,
-    /// The answer alone, for a client that takes no events. White space may come before it.
+    /// Only the answer, for a client that accepts no events. White space may precede it.
     Json,
-    /// The answers of a batch as one array, for a client that takes no events.
+    /// The answers of a batch as one array, for a client that accepts no events.
     JsonArray {
-        /// Whether an answer was written.
+        /// True after the first answer.
         has_some: bool,
     },
 }
 
-/// Where events come from.
+/// The source of events.
 pub(crate) enum Source {
     /// One request, or several.
     Request(BoxStream<'static, Out>),
     /// Messages that belong to no request.
     Inbox(mpsc::Receiver<Bytes>),
-    /// Everything of an older client.
+    /// All messages to a client of HTTP+SSE.
     LegacyStream(Line),
     /// A stream that another connection can resume.
     Resumable(Reader),
@@ -70,7 +69,7 @@ pub(crate) fn outs(exchange: Exchange) -> BoxStream<'static, Out> {
         let out = exchange.next().await?;
         Some((out, exchange))
     };
-    // Boxed, because the wait for the next must go on where it was, and not begin anew.
+    // Boxed, so that a pending `next` continues at the next poll instead of starting anew.
     stream::unfold(exchange, next).boxed()
 }
 
@@ -84,38 +83,38 @@ impl Events {
         Self { ready, source, form, beat, session: None }
     }
 
-    /// Keeps a session from being idle for as long as the stream is open.
+    /// Keeps a session from being idle while the stream is open.
     pub(crate) fn of(self, session: Option<Held>) -> Self {
         Self { session, ..self }
     }
 
-    /// Sets how the stream is written, before anything is.
+    /// Sets the format; must be called before the first write.
     pub(crate) fn written_as(self, form: Form) -> Self {
         Self { form, ..self }
     }
 
-    /// Sends something at once, to find out whether the client is still there.
+    /// Sends a probe at once, to find out if the client is still connected.
     pub(crate) fn probing(mut self) -> Self {
         self.ready.push_back(self.beat());
         self
     }
 
-    /// Bytes that say nothing.
+    /// Keep-alive bytes without content.
     pub(crate) fn beat(&self) -> Bytes {
         self.form.beat()
     }
 
-    /// Puts something before what is to come.
+    /// Queues bytes before the first event.
     pub(crate) fn begin(&mut self, first: Bytes) {
         self.ready.push_back(first);
     }
 
-    /// Puts a line of another kind of event before what is to come.
+    /// Queues an event of another type before the first message.
     pub(crate) fn push_event(&mut self, event: &str, data: &str) {
         self.ready.push_back(format!("event: {event}\ndata: {data}\n\n").into());
     }
 
-    /// The next piece to send; `None` when there will be none.
+    /// Polls the next piece; `None` at the end.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         loop {
             while let Some(piece) = self.ready.pop_front() {
@@ -153,7 +152,7 @@ impl Form {
         })
     }
 
-    /// The last bytes of a stream; `None` when they are written, or when there are none.
+    /// The last bytes of a stream; `None` if they are written, or if there are none.
     fn end(&mut self) -> Option<Bytes> {
         let Self::JsonArray { has_some } = *self else { return None };
         *self = Self::Json;
@@ -189,13 +188,13 @@ impl Source {
             Self::Request(outs) => outs.poll_next_unpin(cx),
             Self::Inbox(inbox) => inbox.poll_recv(cx).map(|message| message.map(Out::Message)),
             Self::LegacyStream(line) => line.poll_next(cx),
-            // Its events are whole already.
+            // Its reader composes complete events.
             Self::Resumable(_) => Poll::Ready(None),
         }
     }
 }
 
-/// One event, in pieces so that a large answer is not copied.
+/// Composes one event, in pieces so that a large answer is not copied.
 pub(crate) fn pieces(out: Out, id: Option<&str>) -> Vec<Bytes> {
     let start = match id {
         Some(id) => Cow::Owned(format!("event: message\nid: {id}\ndata: ")),

@@ -1,7 +1,8 @@
-//! Streams that outlive their connections: what was sent on one is kept for a while, and a client
-//! that comes back with the id of the last event it saw gets the rest.
+//! Streams that outlive their connections.
 //!
-//! A call whose stream breaks continues. It is cancelled if its client does not return in time.
+//! Sent events are kept for a while. A client that reconnects with the id of the last event it
+//! received gets the rest. A call whose stream breaks continues. It is cancelled if its client does
+//! not return in time.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -19,23 +20,23 @@ pub(crate) use crate::transport::http::response::event_id::{EventId, Kind};
 use crate::transport::http::response::events::{Source, pieces};
 use crate::transport::http::sessions::Held;
 
-/// Streams that are kept at the same time, and those of one peer; others cannot be resumed.
+/// Maximum number of kept streams, in total and per peer; further ones cannot be resumed.
 const MAX_TRACKS: usize = 16_384;
 const MAX_OWN: usize = 4096;
 
-/// Streams of one session; with more, the oldest that is over is forgotten.
+/// Maximum number of streams per session; beyond it, the oldest finished one is removed.
 const MAX_OF_SESSION: usize = 64;
 
-/// Events of one stream that are kept, and their bytes; the oldest go first.
+/// Maximum number of kept events per stream, and of their bytes; the oldest are removed first.
 const MAX_EVENTS: usize = 256;
 const MAX_BYTES: usize = 1024 * 1024;
 
-/// How long a client is to wait before it comes back, in milliseconds.
+/// Reconnection delay for clients, in milliseconds.
 const RETRY: u32 = 1000;
 
-/// All streams that can be resumed.
+/// All resumable streams.
 pub(crate) struct Tracks {
-    /// By the number of their client, oldest first.
+    /// By client number, oldest first.
     table: Mutex<HashMap<u64, Own>>,
     shares: Arc<FairShares>,
     budget: Arc<Budget>,
@@ -60,16 +61,16 @@ struct Track {
 }
 
 struct State {
-    /// Where events come from; none when there are no more.
+    /// The source of events; `None` after its end.
     source: Option<Source>,
-    /// The last events, without a gap.
+    /// The latest events, without a gap.
     kept: VecDeque<Event>,
     /// The number of the next event.
     next: u64,
     /// The current reader. A new reader replaces it.
     turn: u64,
     waker: Option<Waker>,
-    /// When the last reader left.
+    /// The time when the last reader left.
     left: Option<Instant>,
 }
 
@@ -77,11 +78,11 @@ struct State {
 struct Event {
     number: u64,
     pieces: Vec<Bytes>,
-    /// There when it is kept.
+    /// The share of the budget, if the event is kept.
     spent: Option<[Option<Spent>; 2]>,
 }
 
-/// A connection's end of a stream. Dropped before the stream is over, that goes on without it.
+/// Reads a stream for one connection. If it is dropped early, the stream continues without it.
 pub(crate) struct Reader {
     track: Arc<Track>,
     turn: u64,
@@ -91,7 +92,7 @@ pub(crate) struct Reader {
     session: Option<Held>,
 }
 
-/// There is no place for another stream; what it would have been made of.
+/// No room for another stream; returns its parts.
 pub(crate) struct Full {
     pub(crate) source: Source,
     pub(crate) session: Held,
@@ -110,7 +111,7 @@ impl Tracks {
         }
     }
 
-    /// Makes a stream that can be resumed; gives everything back when there is no place for it.
+    /// Opens a resumable stream; returns the parts if there is no room.
     pub(crate) fn open(
         &self,
         kind: Kind,
@@ -137,8 +138,9 @@ impl Tracks {
         Ok(Reader { track, turn: 0, at: 1, wait: self.wait, session: Some(session) })
     }
 
-    /// Goes on behind an event of one of the session's own streams; gives the session back when
-    /// what came behind it is not there.
+    /// Resumes one of the session's own streams after an event.
+    ///
+    /// Returns the session if the following events are not available.
     pub(crate) fn resume(&self, id: EventId, session: Held) -> Result<Reader, Held> {
         let is_it = |track: &&Arc<Track>| track.number == id.track && track.kind == id.kind;
         let track = match self.table().get(&session.client().number) {
@@ -163,7 +165,7 @@ impl Tracks {
         Ok(Reader { track, turn, at, wait: self.wait, session: Some(session) })
     }
 
-    /// Forgets all streams of a client that is gone.
+    /// Removes all streams of a client that is gone.
     pub(crate) fn leave(&self, client: u64) {
         let own = self.table().remove(&client);
         drop(own);
@@ -208,13 +210,13 @@ impl Track {
         drop(source);
     }
 
-    /// All of it was handed to a connection: what is kept can be done without.
+    /// Marks the kept events as spare: the stream has been read completely.
     fn note_read(self: &Arc<Self>) {
         let spare: Arc<dyn Spare> = Arc::<Self>::clone(self);
         self.budget.spare(self.number, &Arc::downgrade(&spare));
     }
 
-    /// The event behind those before `at`; `None` when there is none, or it is another's turn.
+    /// Polls the first event from `at` on; `None` at the end, or if another reader has taken over.
     fn poll_event(&self, cx: &mut Context<'_>, turn: u64, at: u64) -> Poll<Option<Event>> {
         let mut state = self.state();
         if state.turn != turn {
@@ -247,7 +249,7 @@ impl Track {
             while let Some(event) = poll_fn(|cx| self.poll_event(cx, turn, at)).await {
                 at = event.number + 1;
                 if event.spent.is_none() {
-                    // It could not be resumed.
+                    // A gap has occurred, so the stream cannot be resumed.
                     break;
                 }
             }
@@ -262,7 +264,7 @@ impl Track {
 
 impl Spare for Track {
     fn let_go(&self) {
-        // Whoever lets go of it holds another stream; what is in use is left alone.
+        // The caller holds the lock of another stream; a locked stream is left alone.
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(state)) => state.into_inner(),
@@ -288,7 +290,7 @@ impl State {
         Self { source: Some(source), kept, next: 1, turn: 0, waker, left }
     }
 
-    /// Makes it the next reader's turn.
+    /// Hands over to the next reader.
     fn pass_on(&mut self) -> u64 {
         self.turn += 1;
         self.left = None;
@@ -298,7 +300,7 @@ impl State {
         self.turn
     }
 
-    /// Keeps an event, if there is room for it. What is kept has no gaps.
+    /// Keeps an event if there is room. Kept events have no gaps.
     fn keep(&mut self, event: &mut Event, budget: &Arc<Budget>) {
         self.next = event.number + 1;
         let size = event.size();
@@ -326,13 +328,13 @@ impl Event {
 // === impl Reader ===
 
 impl Reader {
-    /// An event that says nothing but where to go on, and when.
+    /// An event without data that sets the resume position and the delay.
     pub(crate) fn primer(&self) -> Bytes {
         let id = EventId { kind: self.track.kind, track: self.track.number, number: 0 };
         format!("id: {}\nretry: {RETRY}\ndata: \n\n", id.to_text()).into()
     }
 
-    /// The pieces of the next event; `None` when there are no more, or another reads on.
+    /// Polls the next event, in pieces; `None` at the end, or if another reader has taken over.
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Vec<Bytes>>> {
         let event = self.track.poll_event(cx, self.turn, self.at);
         event.map(|event| {

@@ -1,4 +1,4 @@
-//! Which streams are kept, and which are dropped first.
+//! Tests which streams are kept, and which are dropped first.
 
 use capstan_model::{Caller, Front};
 use tokio::sync::mpsc;
@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 use super::*;
 use crate::fairness::fair_share::Peer;
 
-/// A stream of one large event; its reader, and what ends it.
+/// A stream with one large event: its reader, and the sender that ends it.
 fn large(number: u64, budget: &Arc<Budget>) -> (Reader, mpsc::Sender<Bytes>) {
     let (sender, inbox) = mpsc::channel(1);
     sender.try_send(vec![b'x'; MAX_BYTES - 1024].into()).unwrap();
@@ -23,7 +23,7 @@ fn large(number: u64, budget: &Arc<Budget>) -> (Reader, mpsc::Sender<Bytes>) {
     (reader, sender)
 }
 
-/// Reads the event of a stream; whether it is kept.
+/// Reads the event of a stream; returns true if it is kept.
 async fn read(reader: &mut Reader) -> bool {
     assert!(poll_fn(|cx| reader.poll_next(cx)).await.is_some());
     !reader.track.state().kept.is_empty()
