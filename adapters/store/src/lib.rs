@@ -75,9 +75,14 @@ impl Database {
         Err(StoreError { what, cause: None })
     }
 
+    /// Opens the file in a task of its own, so that a dropped query leaves no half-done repair.
     async fn open(&self) -> Result<Opened, StoreError> {
-        let opened = Opening::new(&self.path, self.damaged()).open().await;
-        opened.map_err(|cause| self.error("cannot be opened", cause))
+        let (path, damaged) = (self.path.clone(), self.damaged());
+        let opening = tokio::spawn(async move { Opening::new(&path, damaged).open().await });
+        match opening.await {
+            Ok(opened) => opened.map_err(|cause| self.error("cannot be opened", cause)),
+            Err(cause) => Err(self.error("cannot be opened", cause)),
+        }
     }
 
     /// Runs `act`, and once more with a new file if the current one turns out to be damaged.

@@ -171,10 +171,10 @@ impl<'a> Opening<'a> {
         let (mut finding, mut kept) = (None, None);
         let mut is_new = self.is_empty()?;
         if is_new && (told.knows_any() || told == Testimony::None && self.path.exists()) {
-            (finding, kept) = (Some(Finding::Gone), keep_aside(self.path)?);
+            (finding, kept) = (Some(Finding::Gone), self.keep_aside(&told)?);
         } else if FileId::of(self.path).ok().is_some_and(|file| Some(file) == self.damaged) {
             let what = "it turned out to be damaged while it was used".to_owned();
-            (finding, kept, is_new) = (Some(Finding::Damaged(what)), keep_aside(self.path)?, true);
+            (finding, kept, is_new) = (Some(Finding::Damaged(what)), self.keep_aside(&told)?, true);
         }
         if finding.is_none() && is_new && told == Testimony::None {
             // Before the file: an empty file without a witness is not a first run that was killed.
@@ -183,7 +183,7 @@ impl<'a> Opening<'a> {
         let opened = match self.up_to_date().await {
             Err(error) if error.is_damage() => {
                 (finding, kept) =
-                    (Some(Finding::Damaged(error.to_string())), keep_aside(self.path)?);
+                    (Some(Finding::Damaged(error.to_string())), self.keep_aside(&told)?);
                 is_new = true;
                 self.up_to_date().await
             }
@@ -194,7 +194,7 @@ impl<'a> Opening<'a> {
         if !is_new && known.is_empty() && is_doubtful {
             // It is a database, but without any approved definition.
             opened.pool.close().await;
-            (finding, kept) = (Some(Finding::Gone), keep_aside(self.path)?);
+            (finding, kept) = (Some(Finding::Gone), self.keep_aside(&told)?);
             (opened, known, _) = self.up_to_date().await?;
         }
         let lost = told.lacking(&known, finding.as_ref());
@@ -207,6 +207,18 @@ impl<'a> Opening<'a> {
             self.note(&known);
         }
         Ok(opened)
+    }
+
+    /// Keeps the file under another name.
+    ///
+    /// Without a usable witness, every server is lost, and a new witness says so first: an
+    /// interruption before the new file has its entries must not loosen anything.
+    fn keep_aside(&self, told: &Testimony) -> io::Result<Option<PathBuf>> {
+        match told {
+            Testimony::None | Testimony::Damaged => self.note(&BTreeSet::from([every()])),
+            Testimony::Seen(_) => {}
+        }
+        keep_aside(self.path)
     }
 
     fn note(&self, known: &BTreeSet<Owner>) {

@@ -1,9 +1,12 @@
 //! A store that is damaged, emptied or gone loosens nothing. Holes 5.
 
 use std::fs::{self, OpenOptions};
+use std::future::poll_fn;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use capstan_hub::ports::{PinStore, Store, UsageLog};
 use capstan_store::Database;
@@ -211,6 +214,31 @@ async fn where_the_second_record_is_damaged_too_every_server_is_lost() {
     store.begin(&[newcomer(&any, "x", &["a"])]).await.unwrap();
     assert_eq!(lost(&store).await, ["any"]);
     assert_eq!(lost(&Database::at(&path)).await, ["any"]);
+}
+
+/// A future is dropped when a client disconnects, or when the process ends.
+#[tokio::test]
+async fn a_repair_that_is_interrupted_at_any_moment_loosens_nothing() {
+    for polls in 0..30 {
+        let (_folder, path) = filled().await;
+        fs::remove_file(path.with_extension("pins")).unwrap();
+        fs::write(&path, "").unwrap();
+        {
+            let (store, mut left) = (Database::at(&path), polls);
+            let mut opening = pin!(store.check());
+            poll_fn(|context| match left {
+                0 => Poll::Ready(()),
+                _ => {
+                    left -= 1;
+                    opening.as_mut().poll(context).map(drop)
+                }
+            })
+            .await;
+        }
+        let (store, s) = (Database::at(&path), owner("s", "1"));
+        store.begin(&[newcomer(&s, "x", &["a"])]).await.unwrap();
+        assert_eq!(lost(&store).await, ["s"], "after {polls} polls");
+    }
 }
 
 /// As an earlier version left it: without the second record.

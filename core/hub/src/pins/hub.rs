@@ -65,8 +65,9 @@ impl Hub {
         if listing == Listing::Tools && self.pins.is_unready(server.name()) {
             // Boxed, because it runs once per server and other calls should not carry it.
             let ready = Box::pin(self.pins.get_ready());
-            // The work is polled first; once it is done, the store is not waited for.
-            if let Either::Left((done, _)) = select(work.as_mut(), ready).await {
+            // The work is polled first. A store that is being opened is not left half open.
+            if let Either::Left((done, ready)) = select(work.as_mut(), ready).await {
+                ready.await;
                 return done;
             }
         }
