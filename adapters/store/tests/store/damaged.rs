@@ -226,12 +226,12 @@ async fn a_repair_that_is_interrupted_at_any_moment_loosens_nothing() {
         {
             let (store, mut left) = (Database::at(&path), polls);
             let mut opening = pin!(store.check());
-            poll_fn(|context| match left {
-                0 => Poll::Ready(()),
-                _ => {
-                    left -= 1;
-                    opening.as_mut().poll(context).map(drop)
+            poll_fn(|context| {
+                if left == 0 {
+                    return Poll::Ready(());
                 }
+                left -= 1;
+                opening.as_mut().poll(context).map(drop)
             })
             .await;
         }
