@@ -9,15 +9,16 @@
 //! `wake` takes is carried to `screen`. A [`Ticket`] cannot be made outside this module:
 //!
 //! ```compile_fail,E0451
+//! fn any<T>() -> T { loop {} }
 //! let forged = capstan_hub::Ticket {
-//!     id: todo!(),
-//!     kind: todo!(),
-//!     effect: todo!(),
-//!     params: todo!(),
-//!     caller: todo!(),
-//!     definition: todo!(),
-//!     items: todo!(),
-//!     lease: todo!(),
+//!     id: any(),
+//!     kind: any(),
+//!     effect: any(),
+//!     params: any(),
+//!     caller: any(),
+//!     definition: any(),
+//!     items: any(),
+//!     lease: any(),
 //! };
 //! ```
 //!

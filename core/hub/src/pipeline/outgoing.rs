@@ -11,19 +11,16 @@
 //! }
 //! ```
 //! ```compile_fail,E0451
-//! fn forge(op: capstan_hub::SideOp) -> capstan_hub::Admission {
-//!     capstan_hub::Admission { id: todo!(), op, lease: todo!() }
-//! }
+//! fn any<T>() -> T { loop {} }
+//! let forged = capstan_hub::Admission { id: any(), op: any() };
 //! ```
 //! ```compile_fail,E0451
-//! fn forge() -> capstan_hub::TaskHandle {
-//!     capstan_hub::TaskHandle { of: todo!(), owner: todo!(), id: todo!(), kind: todo!() }
-//! }
+//! fn any<T>() -> T { loop {} }
+//! let forged = capstan_hub::TaskHandle { of: any(), kind: any(), owner: any(), id: any() };
 //! ```
 //! ```compile_fail,E0451
-//! fn forge() -> capstan_hub::TaskRequest {
-//!     capstan_hub::TaskRequest { op: todo!(), ids: todo!(), params: todo!() }
-//! }
+//! fn any<T>() -> T { loop {} }
+//! let forged = capstan_hub::TaskRequest { op: any(), ids: any(), params: any() };
 //! ```
 //! ```compile_fail,E0423
 //! fn forge(message: capstan_hub::SystemMessage) -> capstan_hub::System {
