@@ -211,7 +211,8 @@ fn rates_of_all_files_add_up_also_those_of_a_project() {
         file(Scope::Project, "project", &rate(99)),
     ]);
     assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
-    let limits: Vec<u32> = loaded.config.tools.rates.iter().map(|rate| rate.limit).collect();
+    let limits: Vec<u32> =
+        loaded.config.tools.rates.iter().map(|setting| setting.rate.limit).collect();
     assert_eq!(limits.len(), 2, "none makes way for another: {limits:?}");
 }
 

@@ -48,6 +48,6 @@ pub use pipeline::{
     Admission, Asks, Attempt, Delivery, Flowing, Message, Outgoing, Screened, Shape, SideOp,
     System, SystemMessage, TaskHandle, TaskOp, TaskRequest, Ticket,
 };
-pub use rates::{Rate, Rates};
+pub use rates::Rates;
 pub use servers::{Freshness, Retired, Vitals};
 pub use told::{Door, Explained, Told};

@@ -9,7 +9,7 @@ use crate::settings::access::AccessPart;
 use crate::settings::authorization::AuthorizationPart;
 use crate::settings::form::{OneOf, Setting};
 use crate::settings::gateway::GatewayPart;
-use crate::settings::rate::{self, Rate};
+use crate::settings::rate::{self, RateSetting};
 use crate::settings::rule::{Reach, Rules, Subject};
 use crate::settings::{audit, mcp, screen, tools};
 use crate::source::expand::MissingEnv;
@@ -25,7 +25,7 @@ pub(crate) struct Tables {
     pub(crate) authorization: AuthorizationPart,
     pub(crate) access: AccessPart,
     pub(crate) tools: tools::InFile,
-    pub(crate) rates: Vec<Rate>,
+    pub(crate) rates: Vec<RateSetting>,
     pub(crate) allowed_commands: Option<Setting<Vec<String>>>,
     pub(crate) mcp: mcp::InFile,
     pub(crate) audit: audit::InFile,

@@ -30,7 +30,7 @@ pub use self::audit::{Audit, AuditArguments, AuditOnFull};
 pub use self::gateway::Gateway;
 pub use self::gateway_limits::GatewayLimits;
 pub use self::mcp::{CommandList, Mcp};
-pub use self::rate::Rate;
+pub use self::rate::RateSetting;
 pub use self::screen::Screen;
 pub use self::tools::Tools;
 

@@ -1,5 +1,6 @@
 //! The keys of `[servers.NAME.tools.TOOL]`: names, texts and fixed arguments of single tools.
 
+use capstan_model::ToolOverride;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
@@ -12,7 +13,7 @@ use crate::source::problem::Problem;
 
 keys! {
     /// How one tool is shown and called.
-    pub table ToolOverride
+    pub(crate) table OverrideKeys
     keys {
         /// What it is called instead. Rules go on to mean it by the name that its server gives it; a deny or ask for the new name counts too.
         name: String as ToolName;
@@ -37,7 +38,7 @@ keys! {
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) enum ServerTools {
     /// Overrides, by the name that the server gives a tool.
-    Overrides(IndexMap<String, <ToolOverride as Table>::Keys>),
+    Overrides(IndexMap<String, <OverrideKeys as Table>::Keys>),
     /// The tools of a command-line program.
     Presets(Vec<<PresetKeys as Table>::Keys>),
 }
@@ -117,14 +118,15 @@ fn read(fields: &mut Fields<'_, '_>) -> ToolOverrides {
 }
 
 fn one(mut fields: Fields<'_, '_>) -> ToolOverride {
-    let read = ToolOverride::read(&mut fields);
-    if let Some(both) = read.default.keys().find(|name| read.pin.contains_key(*name)) {
+    let OverrideKeys { name, title, description, default, pin, hide_parameters, hidden } =
+        OverrideKeys::read(&mut fields);
+    if let Some(both) = default.keys().find(|name| pin.contains_key(*name)) {
         let message = format!("`{}` has `{both}` under both `default` and `pin`", fields.path());
         let help = "keep it under `pin` if nobody is to choose it";
         fields.problem("pin", Problem::error(message).help(help));
     }
     fields.finish();
-    read
+    ToolOverride { name, title, description, default, pin, hide_parameters, hidden }
 }
 
 // === impl Overrides ===

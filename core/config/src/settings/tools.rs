@@ -4,8 +4,7 @@ use super::authorization::AuthorizationKeys;
 use super::define::keys;
 use super::file::RuleLists;
 use super::form::Table;
-use super::rate::Rate;
-use super::rate::RateKeys;
+use super::rate::{RateKeys, RateSetting};
 use super::rule::{OrderedRule, Rules};
 
 keys! {
@@ -16,7 +15,7 @@ keys! {
         /// The `[tools.authorization]` rules that are switched on, in their order.
         authorization: Vec<OrderedRule>,
         /// The `[[tools.rates]]`, of all files.
-        rates: Vec<Rate>,
+        rates: Vec<RateSetting>,
     }
     keys {
         /// How many calls a session may make. Of several files the smallest number counts.

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use capstan_hub::ports::{AuditLog, Settling, Unwritten};
-use capstan_hub::{Answer, Call, Entry, Limits, Part, Rate, Rates};
-use capstan_model::{CallError, Caller, ErrorCode, Front, RateBy, Target};
-use capstan_policy::Pattern;
+use capstan_hub::{Answer, Call, Entry, Limits, Part, Rates};
+use capstan_model::{CallError, Caller, ErrorCode, Front, Target};
+use capstan_policy::{Pattern, Rate, RateBy};
 use futures::FutureExt;
 use futures::future::ready;
 
