@@ -161,12 +161,12 @@ pub(crate) fn check_name(
     let key = fields.path().to_owned();
     if COMMAND_WORDS.contains(&name.as_str()) {
         let problem = Problem::warning(format!("the server's name `{name}` is also a command"))
-            .help("another name is easier to talk about");
+            .help("choose another name to avoid confusion");
         fields.report().add(problem, key.clone(), span);
     }
     if ServerName::from_display(display).is_none() {
         let problem = Problem::warning(format!("`{display}` is called `{name}` in rules and ids"))
-            .help("use a name with letters a-z or digits to choose yourself");
+            .help("to choose the name, use letters a-z and digits");
         fields.report().add(problem, key, span);
     }
 }
@@ -187,7 +187,7 @@ fn warn_untrusted(fields: &mut Fields<'_, '_>) {
     let ours = fields.report().file.dialect == Some(Dialect::Native);
     if ours && !fields.has("expose") {
         let message = format!("`{}` is untrusted and offers all of its tools", fields.path());
-        let help = "list those that you use: `expose = [\"…\"]`";
+        let help = "list the tools that you use: `expose = [\"…\"]`";
         fields.problem("trust", Problem::warning(message).help(help));
     }
 }
@@ -204,7 +204,7 @@ fn warn_sandboxed(fields: &mut Fields<'_, '_>, kind: Option<&Kind>) {
             "`{}` limits the server's tools and questions; this version does not confine its process",
             fields.key("trust")
         );
-        let help = "start it through a sandbox of your own if it must not read your files";
+        let help = "if it must not read your files, start it in a sandbox";
         fields.problem("trust", Problem::warning(message).help(help));
     }
 }

@@ -14,18 +14,18 @@ use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Node, Value};
 
 keys! {
-    /// How many calls there may be in some time.
+    /// A limit on the number of calls in a period.
     pub(crate) table RateKeys: "rate"
     keys {
-        /// How many calls; at least 1.
+        /// The maximum number of calls; at least 1.
         limit: u32;
-        /// In how long.
+        /// The period.
         every: Duration as Time;
-        /// Which calls count together: those of one caller, to one server, to one tool, or all.
+        /// The calls that are counted together: those of one caller, to one server, to one tool, or all.
         by: RateBy = RateBy::All;
-        /// Patterns of the tools that are meant, as in the permissions. Unset, everything that can be called: tools, resources and prompts.
+        /// Patterns of tools, as in `[permissions]`. Default: all tools, resources and prompts.
         tools: Vec<Pattern> as Patterns;
-        /// What the caller is told.
+        /// The text for callers that are refused.
         reason: String;
     }
 }
@@ -68,7 +68,7 @@ impl RateSetting {
     fn read<'t>(report: &mut Report<'t>, key: &str, node: &'t Node) -> Option<Self> {
         let Some(table) = node.as_table() else {
             let what = node.value.what();
-            let problem = Problem::error(format!("`{key}` holds {what}, which is no rate"));
+            let problem = Problem::error(format!("`{key}` contains {what}, which is not a rate"));
             report.add(problem.help(EXAMPLE), key, &node.span);
             return None;
         };
@@ -104,18 +104,18 @@ impl Form for Patterns {
         let texts = fields.texts(key)?;
         let path = fields.key(key);
         if texts.is_empty() {
-            let problem = Problem::error(format!("`{path}` is empty"))
-                .help("remove it to mean everything that can be called");
+            let problem =
+                Problem::error(format!("`{path}` is empty")).help("remove it to mean all calls");
             fields.problem(key, problem);
             return None;
         }
         let mut patterns = Vec::new();
         for text in &texts {
             let problem = match Pattern::parse(&text.value.value) {
-                Ok(_) if text.value.value.trim_start().starts_with("Elicit(") => Problem::error(
-                    format!("`{path}` speaks of tools, not of questions"),
-                )
-                .help("questions have a bound of their own: `elicitation_queue` under `[mcp]`"),
+                Ok(_) if text.value.value.trim_start().starts_with("Elicit(") => {
+                    Problem::error(format!("`{path}` matches tools, not questions"))
+                        .help("to limit questions, set `elicitation_queue` under `[mcp]`")
+                }
                 Ok(pattern) => {
                     patterns.push(pattern);
                     continue;

@@ -138,7 +138,7 @@ fn reached(client: Client, url: &str) -> Result<Json, ClientError> {
         Client::OpenCode => json!({ "type": "remote", "url": url, "enabled": true }),
         Client::Zeph => json!({ "id": OUR_NAME, "url": url }),
         Client::ClaudeDesktop => {
-            let why = "its file knows only programs to start";
+            let why = "its file supports only servers that are started as programs";
             return Err(ClientError::NoHttp { client: client.title(), why });
         }
         Client::Avelino => {

@@ -90,7 +90,7 @@ pub enum ClientError {
     #[error("an entry named `{OUR_NAME}` that does not run Capstan is already in this file")]
     NotOurs,
     /// The client's file cannot contain an address.
-    #[error("{client} takes no address here: {why}")]
+    #[error("{client} cannot use an address: {why}")]
     NoHttp {
         /// The client's title.
         client: &'static str,
@@ -194,7 +194,7 @@ fn read(client: Client, path: &str, text: &str) -> Result<Table, ClientError> {
 }
 
 fn unexpected(container: &[&str]) -> ClientError {
-    let why = "it is not written as a table of its own";
+    let why = "it is not a separate table";
     ClientError::Unexpected { key: container.join("."), why }
 }
 

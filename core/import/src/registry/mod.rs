@@ -68,13 +68,13 @@ pub struct Need {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadOffer {
     /// The text is not a valid `server.json`.
-    #[error("this is no description of a server: {0}")]
+    #[error("not a description of a server: {0}")]
     Shape(String),
     /// It has no package and no address of a supported kind.
-    #[error("it has no package and no address that can be used ({0})")]
+    #[error("the server has no usable package and no usable address ({0})")]
     Nothing(String),
     /// A text in it has unusual characters, or could be read as an option or a variable.
-    #[error("its {what} `{text}` is not a plain one")]
+    #[error("the {what} `{text}` contains unexpected characters")]
     Odd {
         /// The kind of text.
         what: &'static str,
