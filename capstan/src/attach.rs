@@ -73,7 +73,7 @@ impl LocalHost {
         let numbers = all.iter().filter_map(|(gateway, _)| gateway.process());
         let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
         let message = format!("several gateways run: {}", numbers.join(", "));
-        Err(AppError::usage(message).hint("say which one: `--attach=PID`"))
+        Err(AppError::usage(message).hint("select one with `--attach=PID`"))
     }
 
     /// Sends a request to the only gateway with exactly the configuration that is selected here.
@@ -124,8 +124,10 @@ impl Gateways for LocalHost {
                     let all = find(&folders(&self.world));
                     let found = all.into_iter().find(|one| one.process() == Some(number));
                     found.ok_or_else(|| {
-                        AppError::not_found(format!("no gateway of yours runs as process {number}"))
-                            .hint("`--attach` without a number takes the only one")
+                        AppError::not_found(format!(
+                            "none of your gateways has the process ID {number}"
+                        ))
+                        .hint("`--attach` without a number selects the only gateway")
                     })?
                 }
             };
@@ -185,7 +187,7 @@ fn failed(error: &ControlError) -> AppError {
         | ControlError::Unknown
         | ControlError::Refused(_)
         | _ => {
-            let message = format!("the gateway went away before it was done: {error}");
+            let message = format!("the connection to the gateway was lost: {error}");
             AppError::new(ErrorKind::Unreachable, message).code("outcome_unknown")
         }
     }

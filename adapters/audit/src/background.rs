@@ -130,7 +130,7 @@ impl AuditLog for Background {
                 match self.shared.put(entry, Some(kept)) {
                     None => Settling::Waits(Box::pin(async {
                         // The sender is dropped only if the writer panicked.
-                        let gone = Unwritten("the writer of the audit log is gone".to_owned());
+                        let gone = Unwritten("the writer of the audit log has ended".to_owned());
                         waits.await.unwrap_or(Err(gone))
                     })),
                     Some(late) => self.shared.log.settle(late),

@@ -139,7 +139,7 @@ impl Argv {
         self.positionals(&mut line, places, end)?;
         let size: usize = line.iter().map(|word| word.len() + 1).sum();
         if size > MAX_LINE {
-            return Err(format!("the arguments have {size} bytes; {MAX_LINE} are possible"));
+            return Err(format!("the arguments have {size} bytes; the limit is {MAX_LINE}"));
         }
         Ok(line)
     }
@@ -176,7 +176,7 @@ impl Argv {
                     safe = true;
                 } else if !safe && is_dashed(&value) {
                     return Err(format!(
-                        "`{key}` begins with `-`, which cannot be given with switches alone"
+                        "`{key}` begins with `-`, which is not possible for a program that has only switches"
                     ));
                 }
                 line.push(value);
@@ -206,7 +206,7 @@ impl Argv {
                 flags.switches.extend(negation.clone());
                 return Ok(());
             }
-            (Value::None, _) => return Err(format!("`{}` is true or false", slot.key)),
+            (Value::None, _) => return Err(format!("`{}` must be true or false", slot.key)),
             (Value::Required(kind) | Value::Optional(kind), _) => kind,
         };
         let values: Vec<&Json> = match given.as_array().filter(|_| *repeatable) {
@@ -232,7 +232,7 @@ impl Argv {
             return Err(format!("`{key}` contains a NUL character"));
         }
         if value.len() > MAX_VALUE {
-            return Err(format!("`{key}` has {} bytes; {MAX_VALUE} are possible", value.len()));
+            return Err(format!("`{key}` has {} bytes; the limit is {MAX_VALUE}", value.len()));
         }
         if self.response_files && value.starts_with('@') {
             return Err(format!("`{key}` begins with `@`, which stands for a file of arguments"));
@@ -272,7 +272,7 @@ fn written(key: &str, value: &Json, kind: &Kind) -> Result<String, String> {
         Json::Number(number) => number.to_string(),
         Json::Bool(flag) => flag.to_string(),
         Json::Null | Json::Array(_) | Json::Object(_) => {
-            return Err(format!("`{key}` is neither text nor a number"));
+            return Err(format!("`{key}` is neither a string nor a number"));
         }
     };
     let fits = match kind.value_type {

@@ -240,7 +240,8 @@ impl Schema {
 
     /// Adds a list of arguments, if the help does not describe them.
     fn rest(&mut self, dash: Dash) {
-        let summary = "What follows the subcommand; its help could not be understood.".to_owned();
+        let summary =
+            "The arguments after the subcommand; its help could not be parsed.".to_owned();
         let rest = Positional { name: REST.to_owned(), required: false, repeated: true, summary };
         self.positional(0, &rest, dash);
     }

@@ -113,7 +113,7 @@ impl Gateway {
                         NOT_HERE => ControlError::NotHere(error.message),
                         // A gateway of another version.
                         METHOD_NOT_FOUND => {
-                            ControlError::NotHere("it is of another version".to_owned())
+                            ControlError::NotHere("it has another version".to_owned())
                         }
                         _ => ControlError::Refused(error.message),
                     });

@@ -115,14 +115,14 @@ impl Control {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     // Usually too many open files, which is temporary.
-                    warn!(%error, "the control socket takes nobody in right now");
+                    warn!(%error, "the control socket cannot accept connections");
                     sleep(Duration::from_secs(1)).await;
                     continue;
                 }
             };
             while shells.try_join_next().is_some() {}
             if !self.admits(&stream) {
-                warn!("somebody else wanted to use the control socket, and was sent away");
+                warn!("a process of another user tried to use the control socket, and was refused");
                 continue;
             }
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
@@ -133,7 +133,7 @@ impl Control {
             let endpoint = Arc::clone(&endpoint);
             shells.spawn(async move {
                 if let Err(error) = talk(stream, &*endpoint).await {
-                    debug!(%error, "a shell went away");
+                    debug!(%error, "a shell disconnected");
                 }
                 drop(place);
             });
@@ -211,7 +211,7 @@ pub(crate) async fn read_line(
     match line.pop() {
         None => Ok(None),
         Some(b'\n') => Ok(Some(line.into())),
-        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line has no end")),
+        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line is too long")),
     }
 }
 
@@ -244,12 +244,12 @@ async fn answer(
         }
         ANSWER => {
             let said: Said = read(params)?;
-            let answer = said.read().ok_or_else(|| invalid("the answer is not understood"))?;
+            let answer = said.read().ok_or_else(|| invalid("the answer cannot be parsed"))?;
             let (answered, saved) = approvals.answer(&said.id, answer).await?;
             written(&Outcome::new(&answered, saved))
         }
         unknown => {
-            let message = format!("method `{unknown}` is not known here");
+            let message = format!("unknown method `{unknown}`");
             Err(Fault { code: METHOD_NOT_FOUND, message })
         }
     }
@@ -262,8 +262,8 @@ async fn listed(approvals: &Approvals) -> Result<Json, Fault> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(params: Option<&Json>) -> Result<T, Fault> {
-    let params = params.ok_or_else(|| invalid("there are no params"))?;
-    params.read().map_err(|_| invalid("the params do not fit"))
+    let params = params.ok_or_else(|| invalid("`params` is missing"))?;
+    params.read().map_err(|_| invalid("the params cannot be parsed"))
 }
 
 fn written(value: &impl serde::Serialize) -> Result<Json, Fault> {

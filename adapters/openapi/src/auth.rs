@@ -83,8 +83,8 @@ impl Auth {
             .collect();
         let exposed = base.exposes().map(|origin| {
             format!(
-                "the document sends requests to `{origin}`, where all on the way could read what \
-                 `openapi.auth` has: set `base_url` to where its requests go"
+                "the document sends requests to `{origin}`, which is not encrypted, so the credentials \
+                 of `openapi.auth` are not sent: set `base_url` to the address for requests"
             )
         });
         for (name, credentials) in &settings.auth {
@@ -97,7 +97,7 @@ impl Auth {
                     kinds.iter().map(|(known, _)| format!("`{known}`")).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 auth.problems.push(format!(
-                    "`openapi.auth.{name}` is no security scheme of the document, which has {known}"
+                    "`openapi.auth.{name}` is not a security scheme of the document, which has {known}"
                 ));
                 continue;
             };

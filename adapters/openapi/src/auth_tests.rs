@@ -62,7 +62,7 @@ fn nothing_is_sent_in_clear_text_because_a_document_says_so() {
         };
         let (schemes, problem, lacking) = kept(None, "http://h.example/api.json");
         assert_eq!(schemes, 0, "{name}");
-        assert!(problem.unwrap().contains("`http://h.example`, where all on the way"), "{name}");
+        assert!(problem.unwrap().contains("`http://h.example`, which is not encrypted"), "{name}");
         assert!(lacking.unwrap().contains("set `base_url`"), "{name}");
         for (given, home) in [
             (None, "https://h.example/api.json"),

@@ -56,13 +56,13 @@ pub enum RegistryError {
     #[error("{0} has no `{1}`")]
     Unknown(Url, String),
     /// It does not answer.
-    #[error("{0} cannot be asked")]
+    #[error("the request to {0} failed")]
     Unreachable(Url, #[source] HttpError),
     /// It did not answer in time.
     #[error("{0} did not answer within {1:?}")]
     TimedOut(Url, Duration),
     /// A rule about addresses refuses to connect there.
-    #[error("{0} is not connected to")]
+    #[error("a connection to {0} is not allowed")]
     Blocked(Url, #[source] HttpError),
     /// It answers with an error.
     #[error("{0} answers with {1}")]
@@ -77,12 +77,10 @@ pub enum RegistryError {
     #[error(transparent)]
     Offer(#[from] BadOffer),
     /// The bundle is not the one that was meant.
-    #[error("{0} is not what the registry describes: its digest is another one")]
+    #[error("{0} does not match the digest in the registry")]
     Digest(Url),
     /// The registry does not say which bundle is meant.
-    #[error(
-        "the registry gives no digest for {0}, so that nobody knows whether it is the right one"
-    )]
+    #[error("the registry has no digest for {0}, so the download cannot be verified")]
     NoDigest(Url),
 }
 

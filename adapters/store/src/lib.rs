@@ -71,7 +71,7 @@ impl Database {
             }
             self.forget(&cell);
         }
-        let what = format!("the database {} is replaced again and again", self.path.display());
+        let what = format!("the database {} is replaced repeatedly", self.path.display());
         Err(StoreError { what, cause: None })
     }
 
@@ -149,7 +149,7 @@ impl Database {
         .execute(&pool)
         .await
         .map(drop)
-        .map_err(|cause| self.failed(file, "took no approval", cause))
+        .map_err(|cause| self.failed(file, "did not accept an approval", cause))
     }
 
     async fn delete_one(&self, binding: &Binding, now: Timestamp) -> Result<bool, StoreError> {
@@ -172,7 +172,7 @@ impl Database {
         .execute(&pool)
         .await
         .map(|done| done.rows_affected() == 1)
-        .map_err(|cause| self.failed(file, "gave no approval", cause))
+        .map_err(|cause| self.failed(file, "did not return an approval", cause))
     }
 
     async fn select(&self, now: Timestamp, most: u32) -> Result<Vec<Grant>, StoreError> {
@@ -186,9 +186,9 @@ impl Database {
         .bind(i64::from(most))
         .fetch_all(&pool)
         .await
-        .map_err(|cause| self.failed(file, "listed no approvals", cause))?;
+        .map_err(|cause| self.failed(file, "did not list the approvals", cause))?;
         let grants = rows.iter().map(grant).collect::<Result<Vec<_>, _>>();
-        let grants = grants.map_err(|cause| self.failed(file, "has a row that is none", cause))?;
+        let grants = grants.map_err(|cause| self.failed(file, "has an invalid row", cause))?;
         Ok(grants.into_iter().flatten().collect())
     }
 

@@ -173,7 +173,7 @@ impl<'a> Opening<'a> {
         if is_new && (told.knows_any() || told == Testimony::None && self.path.exists()) {
             (finding, kept) = (Some(Finding::Gone), self.keep_aside(&told)?);
         } else if FileId::of(self.path).ok().is_some_and(|file| Some(file) == self.damaged) {
-            let what = "it turned out to be damaged while it was used".to_owned();
+            let what = "damage was found while it was used".to_owned();
             (finding, kept, is_new) = (Some(Finding::Damaged(what)), self.keep_aside(&told)?, true);
         }
         if finding.is_none() && is_new && told == Testimony::None {
@@ -223,7 +223,7 @@ impl<'a> Opening<'a> {
 
     fn note(&self, known: &BTreeSet<Owner>) {
         if let Err(error) = self.witness.write(known) {
-            tracing::warn!(%error, "the servers with approved definitions cannot be noted");
+            tracing::warn!(%error, "the list of pinned servers cannot be saved");
         }
     }
 
@@ -320,8 +320,7 @@ impl Finding {
         let then = match lost.iter().map(|(server, _)| server.as_str()).collect::<Vec<_>>()[..] {
             [] => String::new(),
             [EVERY] => format!(
-                "; the tools of all servers are refused{UNTIL}; `capstan pins --approve` approves all \
-                 of them, and lets servers that you add later begin as usual"
+                "; the tools of all servers are refused{UNTIL}; `capstan pins --approve` pins all of them, and ends this state"
             ),
             ref servers => format!(
                 "; the tools of {} are refused{UNTIL}, except those of trusted servers",
@@ -329,7 +328,7 @@ impl Finding {
             ),
         };
         tracing::error!(
-            "{what}{}{then}; approvals that waited for their call are asked for again",
+            "{what}{}{then}; approvals that were not used yet must be given again",
             kept.unwrap_or_default()
         );
     }

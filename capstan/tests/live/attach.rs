@@ -90,12 +90,12 @@ fn what_must_not_be_added_or_removed_is_refused_and_says_why() {
         ("--attach remove f".to_owned(), 2, vec!["configured in", &file, "capstan remove f"]),
         ("--attach remove nobody".to_owned(), 4, vec!["no server named `nobody`"]),
         ("--attach add x https://h -H broken".to_owned(), 2, vec!["KEY: VALUE"]),
-        ("--attach serve".to_owned(), 2, vec!["does not run in a gateway"]),
-        ("--attach trust".to_owned(), 2, vec!["does not run in a gateway"]),
-        ("--attach config show".to_owned(), 2, vec!["does not run in a gateway"]),
-        ("--attach --demo list".to_owned(), 2, vec!["`--demo` does not go with `--attach`"]),
-        ("list --attach --config x".to_owned(), 2, vec!["`--config` does not go with", "PID"]),
-        ("--attach=1 list".to_owned(), 4, vec!["no gateway of yours runs as process 1"]),
+        ("--attach serve".to_owned(), 2, vec!["cannot run in a gateway"]),
+        ("--attach trust".to_owned(), 2, vec!["cannot run in a gateway"]),
+        ("--attach config show".to_owned(), 2, vec!["cannot run in a gateway"]),
+        ("--attach --demo list".to_owned(), 2, vec!["`--demo` cannot be used with `--attach`"]),
+        ("list --attach --config x".to_owned(), 2, vec!["`--config` cannot be used with", "PID"]),
+        ("--attach=1 list".to_owned(), 4, vec!["none of your gateways has the process ID 1"]),
     ] {
         let said = ends(&world, &words, code);
         for piece in pieces {
@@ -125,7 +125,7 @@ fn a_broken_file_is_told_of_by_list_and_reload() {
     let scene = Scene::start(&world);
     assert!(ends(&world, "reload", 0).contains("nothing has changed"));
     world.write_user_config(&format!("{good}colour = 1\n"));
-    scene.gateway.says("the configuration stays as it was");
+    scene.gateway.says("the configuration is not reloaded");
     for (words, code) in [("list --attach", 0), ("reload", 3)] {
         let said = ends(&world, words, code);
         assert!(said.contains("colour") && said.contains("config.toml:"), "{words}: {said}");

@@ -154,8 +154,7 @@ const IDLE: [(&str, &str); 18] = [
     ),
     (
         "[permissions]\nallow = [\"mcp__other__x\"]",
-        "2:10 \"mcp__other__x\" in `permissions.allow` names the server `other`, which is not \
-             there; `capstan list` shows all servers",
+        "2:10 \"mcp__other__x\" in `permissions.allow` names the server `other`, which does not exist; `capstan list` shows all servers",
     ),
     (
         "[permissions]\nallow = [\"linaer:x\"]",
@@ -167,13 +166,12 @@ const IDLE: [(&str, &str); 18] = [
     ),
     (
         "[tools.policy]\nask = [\"gitub__push\"]",
-        "2:8 \"gitub__push\" in `tools.policy.ask` names the server `gitub`, which is not \
-             there; did you mean `github`?",
+        "2:8 \"gitub__push\" in `tools.policy.ask` names the server `gitub`, which does not exist; did you mean `github`?",
     ),
     (
         "[servers.linear.permissions]\nallow = [\"github__x\"]",
         "2:10 \"github__x\" in `servers.linear.permissions.allow` names the server `github`, \
-             but speaks only of `linear`; move it to the intended server",
+             but applies only to `linear`; move it to the intended server",
     ),
     (
         "[permissions]\ndeny = [\"drop\"]\nallow = [\"drop\"]",

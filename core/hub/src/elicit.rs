@@ -96,7 +96,7 @@ impl Gate {
         match select(ask(), too_late).await {
             Either::Left((reply, _)) => Some(reply),
             Either::Right(((), _)) => {
-                warn!(%server, "nobody answered the server's question in time; it is declined");
+                warn!(%server, "the server's question was not answered in time; it is declined");
                 None
             }
         }

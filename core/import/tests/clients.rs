@@ -232,9 +232,21 @@ fn rules_for_all_servers_of_a_file_are_carried_or_named() {
     check(Client::Goose, "g.yaml", &goose("chat"), "permissions = { deny = [\"*\"] }", "");
     check(Client::Goose, "g.yaml", &goose("auto"), "enabled = true\n", "");
     let caliban = "[permissions]\ndeny = [\"x\"]\n[mcp_servers.a]\ncommand = \"x\"\n";
-    check(Client::Caliban, "c.toml", caliban, "[servers.a]", "`permissions`, which applies to all servers of the file, is not imported");
+    check(
+        Client::Caliban,
+        "c.toml",
+        caliban,
+        "[servers.a]",
+        "`permissions`, which applies to all servers of the file, is not imported",
+    );
     let zeph = "[mcp]\nallowed_commands = [\"x\"]\n[[mcp.servers]]\nid = \"a\"\ncommand = \"x\"\n";
-    check(Client::Zeph, "z.toml", zeph, "[servers.a]", "`mcp.allowed_commands`, which applies to all servers of the file, is not imported");
+    check(
+        Client::Zeph,
+        "z.toml",
+        zeph,
+        "[servers.a]",
+        "`mcp.allowed_commands`, which applies to all servers of the file, is not imported",
+    );
 }
 
 proptest! {

@@ -60,7 +60,7 @@ fn a_rate_frees_itself_and_a_call_that_cannot_be_written_down_says_whether_it_ra
         ),
         (
             CallError::Unrecordable { reason: reason() },
-            "the audit log cannot be written, and so the call was not made: no space left",
+            "the call was refused, because the audit log cannot be written: no space left",
             (ErrorCode::Transient, true),
         ),
         (

@@ -86,7 +86,7 @@ struct Sides {
 }
 
 /// The rule that strict tables cite for tools with an unknown effect.
-const STRICT: &str = "access.strict: nobody knows what this tool does";
+const STRICT: &str = "access.strict: the effect of this tool is unknown";
 
 /// Receives every rule that is consulted, with its verdict if it matches.
 type Look<'a> = &'a mut dyn FnMut(&dyn fmt::Display, Option<Verdict>);

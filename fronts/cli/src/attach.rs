@@ -21,13 +21,13 @@ pub(crate) fn place(cli: &Cli) -> Result<Place, AppError> {
     match (options.attach, &cli.command) {
         (Some(_), _) if options.demo || !options.config.is_empty() => {
             let given = if options.demo { "--demo" } else { "--config" };
-            let message = format!("`{given}` does not go with `--attach`");
+            let message = format!("`{given}` cannot be used with `--attach`");
             Err(AppError::usage(message).hint(
-                "a command in a gateway has the gateway's configuration; `--attach=PID` says which",
+                "a command in a gateway uses the gateway's configuration; `--attach=PID` selects the gateway",
             ))
         }
         (Some(process), command) if can_attach(command) => Ok(Place::Gateway(process)),
-        (Some(_), _) => Err(AppError::usage("this command does not run in a gateway").hint(
+        (Some(_), _) => Err(AppError::usage("this command cannot run in a gateway").hint(
             "`--attach` works with `list`, `get`, `tools`, `call`, `resources`, `read`, \
              `prompts`, `prompt`, `add`, `remove` and `reload`",
         )),

@@ -173,13 +173,13 @@ impl Context {
     pub(crate) fn say_no_servers(&self, none: NoServers) {
         match none {
             NoServers::SwitchedOff => {
-                self.print.note("servers are switched off by `--no-mcp` or `CAPSTAN_NO_MCP`");
+                self.print.note("servers are disabled by `--no-mcp` or `CAPSTAN_NO_MCP`");
             }
             NoServers::NotConfigured => {
                 self.print.note("no servers are configured");
                 self.print.hint(
-                    "`capstan add NAME COMMAND…` adds one, `capstan import` takes over those of \
-                     other clients; `capstan tools --demo` shows some",
+                    "`capstan add NAME COMMAND…` adds one, `capstan import` imports those of other clients; `capstan tools --demo` \
+                     shows examples",
                 );
             }
         }

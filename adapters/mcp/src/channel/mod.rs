@@ -98,7 +98,7 @@ pub(crate) enum RequestError {
 
 impl RequestError {
     pub(crate) fn garbled(problem: &EnvelopeError) -> Self {
-        Self::Refused(Fault::NotMcp(format!("a reply that is none: {problem}")))
+        Self::Refused(Fault::NotMcp(format!("malformed reply: {problem}")))
     }
 }
 

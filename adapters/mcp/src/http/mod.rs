@@ -295,7 +295,8 @@ impl Http {
         if !self.link.requests.pending.waits_for(id) {
             return Ok(());
         }
-        let problem = || Fault::NotMcp("an answer has no reply to the request in it".to_owned());
+        let problem =
+            || Fault::NotMcp("an answer does not contain the reply to the request".to_owned());
         let error = error_in(body).ok_or_else(|| RequestError::Refused(problem()))?;
         // The server could not read the id; there is only one that it can mean.
         self.link.requests.pending.answer(id, error);
@@ -364,8 +365,8 @@ impl Http {
         let sending = self.link.web.send(self.order(headers, line.into()));
         match timeout(self.link.limit, sending).await {
             Ok(Ok(Came { .. })) => {}
-            Ok(Err(error)) => debug!(?error, "a message was not taken"),
-            Err(_) => debug!("a message was not taken in time"),
+            Ok(Err(error)) => debug!(?error, "a message was not accepted"),
+            Err(_) => debug!("a message was not accepted in time"),
         }
     }
 

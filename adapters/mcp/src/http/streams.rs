@@ -129,7 +129,7 @@ impl Http {
     async fn take_event(&self, event: &Event, of: Option<u64>) {
         match event.name.as_str() {
             "" | "message" => dispatch(&event.data, &self.link.inbound, of).await,
-            name => debug!(name, "an event that means nothing to us"),
+            name => debug!(name, "an unknown event"),
         }
     }
 
@@ -183,7 +183,7 @@ impl Http {
             }
             sleep(mark.wait().max(wait_after(failures, 0.0))).await;
         }
-        debug!("the server's own stream is given up");
+        debug!("the server's notification stream is abandoned");
     }
 
     /// Subscribes to changes of a modern server, and again whenever the stream ends. `opened` is
@@ -219,7 +219,7 @@ impl Http {
             opened = None;
             sleep(mark.wait().max(wait_after(failures, 0.0))).await;
         }
-        debug!("a subscription is given up");
+        debug!("a subscription is abandoned");
     }
 
     /// Dispatches all events of a stream until it ends; `true` if there were any.

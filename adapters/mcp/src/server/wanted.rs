@@ -61,7 +61,7 @@ impl Wanted {
         let telling = async move {
             for wish in wishes {
                 if let Err(error) = session.tell(&wish).await {
-                    debug!(%error, method = wish.method(), "not taken by the new connection");
+                    debug!(%error, method = wish.method(), "the new connection did not accept it");
                 }
             }
         };

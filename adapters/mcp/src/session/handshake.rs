@@ -97,7 +97,7 @@ pub(crate) async fn shake_hands(
                 Ok(hello)
             }
             Discovered::Legacy => Err(failed(
-                "it does not speak 2026-07-28, which `protocol = \"modern\"` asks for".to_owned(),
+                "it does not speak 2026-07-28, which `protocol = \"modern\"` requires".to_owned(),
             )),
             Discovered::Died(reason) => Err(failed(reason)),
             Discovered::Failed(fault) => Err(HandshakeError::Failed(fault)),
@@ -172,7 +172,7 @@ async fn ask_modern(connection: &dyn Channel, settings: &Terms) -> Discovered {
     }
     let known = supported.join(", ");
     Discovered::Failed(Fault::Unreachable(format!(
-        "it speaks revisions `{known}`, of which none is known here"
+        "it speaks only revisions `{known}`, which Capstan does not support"
     )))
 }
 
@@ -248,7 +248,9 @@ async fn initialize(connection: &dyn Channel, settings: &Terms) -> Result<Hello,
     };
     let version = object::get_string(&result, "protocolVersion").unwrap_or_default();
     if !protocol::LEGACY_REVISIONS.contains(&version.as_str()) {
-        return Err(failed(format!("it speaks revision `{version}`, which is not known here")));
+        return Err(failed(format!(
+            "it speaks revision `{version}`, which Capstan does not support"
+        )));
     }
     connection.agree(&version);
     connection.notify("notifications/initialized", None).await;

@@ -290,5 +290,5 @@ async fn operations_are_chosen_by_tag_and_pattern() {
     };
     let scene = Scene::with("harbour.yaml", |_| String::new(), none).await;
     let error = scene.tools().await.unwrap_err().to_string();
-    assert!(error.contains("leave none of its"), "{error}");
+    assert!(error.contains("exclude all of its"), "{error}");
 }

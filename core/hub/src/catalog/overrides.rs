@@ -113,8 +113,8 @@ impl Overrides {
         let invalid = |problem| CallError::InvalidArguments { item: id.to_string(), problem };
         let given = object::get(&params, "arguments").filter(|given| given.as_bytes() != b"null");
         let mut arguments = given.unwrap_or_else(Json::empty_object);
-        let names =
-            object::members(&arguments).map_err(|_| invalid("they are no object".to_owned()))?;
+        let names = object::members(&arguments)
+            .map_err(|_| invalid("they are not an object".to_owned()))?;
         for (name, _) in &names {
             // A server may read another spelling of a name as that name.
             let is_read_as = |own: &String| own == name || collides(own, name);

@@ -60,10 +60,10 @@ pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
         let text = error.render().to_string();
         let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         AppError::usage(format!("after the URL: {line}"))
-            .hint("a URL takes no arguments; options may follow it")
+            .hint("a URL takes no arguments; only options may follow it")
     })?;
     if let Some(TransportArg::Stdio | TransportArg::Cli) = after.entry.transport {
-        return Err(AppError::usage("a URL is reached by `http` or `sse`"));
+        return Err(AppError::usage("the transport of a URL is `http` or `sse`"));
     }
     args.entry.add(after.entry);
     cli.options.add(after.options);
@@ -87,12 +87,12 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     let slug = entry.name.as_str();
     let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
     context.print.note(&format!("added `{}`{called} to {path} ({scope})", args.name));
-    context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
+    context.print.note(&format!("next: `capstan tools {slug}` lists its tools"));
     if let Some(option) = stray_option(args) {
         let command = args.words.first().map_or("the server", String::as_str);
         context.print.hint(&format!(
-            "`{option}` stands after the command, so `{command}` gets it; to mean Capstan, put it \
-             before the server's name"
+            "`{option}` follows the command, so it is passed to `{command}`; to set \
+             it for Capstan, put it before the server's name"
         ));
     }
     if context.print.wants_json() {
@@ -108,11 +108,11 @@ async fn add_to_gateway(
     server: &NewServer,
 ) -> Result<Exit, AppError> {
     if args.entry.scope.is_some() {
-        return Err(AppError::usage("`--scope` names a file; with `--attach` there is none"));
+        return Err(AppError::usage("`--scope` selects a file, but `--attach` writes no file"));
     }
     if server.trust {
-        return Err(AppError::usage("a server that is added with `--attach` is not trusted").hint(
-            "leave out `--trust`, or leave out `--attach`: the gateway follows what is in a file",
+        return Err(AppError::usage("`--trust` cannot be used with `--attach`").hint(
+            "remove `--attach`: a running gateway also follows changes of the configuration file",
         ));
     }
     let add = AddServer { name: args.name.clone(), text: add_server("", &args.name, server)? };
@@ -213,7 +213,7 @@ fn target_of(
         }
         Place::Here => {
             if !entry.network.is_empty() {
-                let message = "`--network` is about the address of a URL; a command has none";
+                let message = "`--network` needs a URL; a command has no address";
                 return Err(AppError::usage(message));
             }
             if !entry.header.is_empty() {

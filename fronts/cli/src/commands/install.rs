@@ -20,7 +20,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
     let way = way(context, args)?;
     if let (Client::ClaudeCode, ScopeArg::Project, Way::Http { .. }) = (client, scope, &way) {
         let message = "Capstan reads the project's `.mcp.json` too, and would connect to itself";
-        return Err(AppError::usage(message).hint("leave `--http` or `--scope project` out"));
+        return Err(AppError::usage(message).hint("remove `--http` or `--scope project`"));
     }
     let mode = if dry_run { Mode::Try } else { Mode::Do };
     let installed = context.host.install(Spot { client, path: &path }, &way, mode)?;
@@ -32,7 +32,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
     }
     match (&installed, mode) {
         (Installed::Already, _) => {
-            context.print.note(&format!("{title} has Capstan already ({shown})"));
+            context.print.note(&format!("{title} already has Capstan ({shown})"));
         }
         (Installed::ByHand, _) => {
             let name = format!("an entry `{OUR_NAME}` that starts Capstan is already in {shown}");
@@ -48,7 +48,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
         (Installed::Created | Installed::Changed { .. }, Mode::Do) => {
             context.print.note(&format!("added Capstan to {title} ({shown})"));
             if let Installed::Changed { backup: Some(backup) } = &installed {
-                context.print.note(&format!("the file as it was is kept in {}", backup.display()));
+                context.print.note(&format!("a backup of the file is {}", backup.display()));
             }
             let undo = match scope {
                 ScopeArg::User => format!("capstan uninstall {}", client.as_str()),
@@ -56,7 +56,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
                     format!("capstan uninstall {} --scope project", client.as_str())
                 }
             };
-            context.print.note(&format!("restart {title}; `{undo}` takes it back"));
+            context.print.note(&format!("restart {title}; `{undo}` reverts this"));
         }
     }
     Ok(Exit::Ok)
@@ -77,20 +77,22 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppErro
             let message = format!("{title} has no entry for Capstan ({shown})");
             return Err(AppError::not_found(message));
         }
-        (Uninstalled::Restored, Mode::Do) => format!("{shown} is byte for byte what it was"),
-        (Uninstalled::Restored, Mode::Try) => format!("{shown} would be put back as it was"),
-        (Uninstalled::Removed, Mode::Do) => format!("removed {shown}, which was made for Capstan"),
+        (Uninstalled::Restored, Mode::Do) => format!("{shown} is restored exactly"),
+        (Uninstalled::Restored, Mode::Try) => format!("{shown} would be restored exactly"),
+        (Uninstalled::Removed, Mode::Do) => format!("removed {shown}, which Capstan had created"),
         (Uninstalled::Removed, Mode::Try) => format!("{shown} would be removed"),
         (Uninstalled::TakenOut { .. }, Mode::Do) => {
-            format!("took the entry `{OUR_NAME}` out of {shown}; it has been changed since")
+            format!(
+                "removed the entry `{OUR_NAME}` from {shown}, which has changed since the installation"
+            )
         }
         (Uninstalled::TakenOut { .. }, Mode::Try) => {
-            format!("the entry `{OUR_NAME}` would be taken out of {shown}")
+            format!("the entry `{OUR_NAME}` would be removed from {shown}")
         }
     };
     context.print.note(&text);
     if let (Uninstalled::TakenOut { backup: Some(backup) }, Mode::Do) = (&done, mode) {
-        context.print.hint(&format!("the file from before is still in {}", backup.display()));
+        context.print.hint(&format!("the backup is still in {}", backup.display()));
     }
     Ok(Exit::Ok)
 }
@@ -100,9 +102,7 @@ fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
     context.host.client_file(args.client, scope)?.ok_or_else(|| {
         let title = args.client.title();
         let (message, hint) = match scope {
-            Scope::Project => {
-                (format!("{title} has no file for single projects"), "leave `--scope project` out")
-            }
+            Scope::Project => (format!("{title} has no project files"), "remove `--scope project`"),
             Scope::User | Scope::Managed | Scope::Flag => {
                 (format!("{title} has no file of this scope"), "choose another scope")
             }

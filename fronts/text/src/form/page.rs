@@ -39,7 +39,7 @@ pub(super) fn visit(
     let Some(page) = Page::read(url) else {
         let (columns, _) = prompter.size();
         prompter.say(&panel::lines(&one_line(url, MAX_SHOWN), columns).join("\n"));
-        prompter.say("declined: this is no web address whose host can be told for sure");
+        prompter.say("declined: the host of this address cannot be determined reliably");
         return Ok(Reply::Decline);
     };
     prompter.say(&format!("host: {}", page.host));
@@ -85,7 +85,7 @@ impl Page {
         let place = Place::read(&host)?;
         let mut warnings = Vec::new();
         if user.is_some() {
-            warnings.push("what stands before the `@` is not the host");
+            warnings.push("the text before the `@` is not the host");
         }
         if !host.is_ascii() || host.split('.').any(|label| label.starts_with("xn--")) {
             warnings.push("the host has letters that can look like others");

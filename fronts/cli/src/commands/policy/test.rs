@@ -132,7 +132,7 @@ fn nobody(setup: &Setup, name: &str) -> String {
     });
     match broken {
         Some((server, problem)) => format!("the rules of `{server}` are not known: {problem}"),
-        None => "no server of the configuration fits".to_owned(),
+        None => "no configured server matches".to_owned(),
     }
 }
 
@@ -140,8 +140,8 @@ fn nobody(setup: &Setup, name: &str) -> String {
 fn misses(case: &Case, verdict: Verdict, rule: &str) -> Option<String> {
     let (expected, got) = (case.expect.as_str(), verdict.as_str());
     if case.expect != verdict {
-        return Some(format!("expected {expected}, but it is {got} by `{rule}`"));
+        return Some(format!("expected {expected}, got {got} by `{rule}`"));
     }
     let wanted = case.rule.as_ref().filter(|wanted| !rule.contains(wanted.as_str()))?;
-    Some(format!("it is {got} as expected, but by `{rule}` and not by `{wanted}`"))
+    Some(format!("got {got} as expected, but by `{rule}` instead of `{wanted}`"))
 }
