@@ -4,6 +4,7 @@
 //! with an error, with an empty result, not at all, or by ending. Each of these means legacy, and
 //! after none of them is the server given up.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use capstan_hub::ports::{About, Operator};
@@ -38,8 +39,12 @@ pub(crate) enum HandshakeError {
 
 /// The client's name and version, in both eras.
 pub(crate) fn client_info() -> Json {
-    let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
-    compose::object(&[("name", &name), ("version", &version)])
+    static INFO: LazyLock<Json> = LazyLock::new(|| {
+        let name = compose::string("capstan");
+        let version = compose::string(env!("CARGO_PKG_VERSION"));
+        compose::object(&[("name", &name), ("version", &version)])
+    });
+    INFO.clone()
 }
 
 /// The capabilities declared to a legacy server in the handshake.
@@ -177,22 +182,31 @@ async fn ask_modern(connection: &dyn Channel, settings: &Terms) -> Discovered {
 }
 
 async fn discover(connection: &dyn Channel, settings: &Terms) -> Result<Reply, RequestError> {
-    let params = compose::object(&[("_meta", &modern_meta(settings, None))]);
+    let params = compose::object(&[("_meta", &modern_meta(settings))]);
     let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
     let method = "server/discover";
     connection.request(Request { id, method, params: &params, limit, operator: None }).await
 }
 
-/// The `_meta` of every modern request.
-pub(crate) fn modern_meta(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
-    let version = compose::string(protocol::MODERN);
-    let (client, able) = (client_info(), caller_capabilities(settings, operator));
-    compose::object(&[
-        (protocol::META_VERSION, &version),
-        (protocol::META_CLIENT, &client),
-        (protocol::META_CAPABILITIES, &able),
-    ])
+/// The `_meta` of every modern request that belongs to no call.
+pub(crate) fn modern_meta(settings: &Terms) -> Json {
+    let members = modern_members(settings, None);
+    compose::object(&members.each_ref().map(|(key, value)| (*key, value)))
+}
+
+static MODERN: LazyLock<Json> = LazyLock::new(|| compose::string(protocol::MODERN));
+
+/// The members that Capstan sets in the `_meta` of every modern request.
+pub(crate) fn modern_members(
+    settings: &Terms,
+    operator: Option<&dyn Operator>,
+) -> [(&'static str, Json); 3] {
+    [
+        (protocol::META_VERSION, MODERN.clone()),
+        (protocol::META_CLIENT, client_info()),
+        (protocol::META_CAPABILITIES, caller_capabilities(settings, operator)),
+    ]
 }
 
 /// Reads the reply to the probe. A reply that is not clearly modern means legacy.

@@ -13,7 +13,9 @@ use crate::session::Session;
 
 /// True if a result asks for input.
 pub(crate) fn is_input_required(result: &Json) -> bool {
-    object::get_string(result, "resultType").as_deref() == Some("input_required")
+    const INPUT_REQUIRED: &str = "input_required";
+    object::may_mention(result, &[INPUT_REQUIRED])
+        && object::get_string(result, "resultType").as_deref() == Some(INPUT_REQUIRED)
 }
 
 impl Session {

@@ -18,7 +18,7 @@ use tracing::{Instrument, debug};
 use crate::channel::inbound::Asked;
 use crate::channel::{Channel, Request, RequestError, Said};
 use crate::server::Home;
-use crate::session::handshake::{Hello, modern_meta};
+use crate::session::handshake::{Hello, modern_members, modern_meta};
 use crate::session::input::is_input_required;
 use crate::session::listing::{Lists, SharedList};
 use crate::settings::Terms;
@@ -138,7 +138,7 @@ impl Session {
     /// Subscribes to notifications of a modern server, and returns the id of the subscription.
     pub(crate) async fn listen_to(&self, key: &str, what: &Json) -> u64 {
         let wanted = compose::object(&[(key, what)]);
-        let meta = modern_meta(&self.settings, None);
+        let meta = modern_meta(&self.settings);
         let params = compose::object(&[("notifications", &wanted), ("_meta", &meta)]);
         self.connection.start("subscriptions/listen", &params).await
     }
@@ -169,12 +169,11 @@ impl Session {
 
     /// Merges our metadata into the params. Members that a modern client set take precedence.
     fn modern_meta_over(&self, params: &Json) -> Json {
-        let ours = modern_meta(&self.settings, None);
         let theirs = object::get(params, "_meta").and_then(|meta| object::members(&meta).ok());
         let mut meta = theirs.unwrap_or_default();
-        for (key, value) in object::members(&ours).unwrap_or_default() {
-            if !meta.iter().any(|(name, _)| *name == key) {
-                meta.push((key, value));
+        for (key, value) in modern_members(&self.settings, None) {
+            if !meta.iter().any(|(name, _)| name == key) {
+                meta.push((key.to_owned(), value));
             }
         }
         let meta: Vec<(&str, &Json)> = meta.iter().map(|(k, v)| (k.as_str(), v)).collect();
@@ -271,8 +270,8 @@ impl Session {
             set(protocol::META_PROGRESS, compose::number(id));
         }
         if self.modern {
-            let ours = modern_meta(&self.settings, Some(operator));
-            object::members(&ours).map_err(broken)?.into_iter().for_each(|(k, v)| set(&k, v));
+            let ours = modern_members(&self.settings, Some(operator));
+            ours.into_iter().for_each(|(key, value)| set(key, value));
         }
         let meta: Vec<(&str, &Json)> = meta.iter().map(|(k, v)| (k.as_str(), v)).collect();
         object::with_member(params, "_meta", &compose::object(&meta)).map_err(broken)
