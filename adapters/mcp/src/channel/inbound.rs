@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tracing::{Instrument, debug, warn};
 
-use crate::channel::cut;
+use crate::channel::truncated;
 use crate::channel::pending::NoReply;
 use crate::channel::requests::Requests;
 use crate::connect::Watched;
@@ -127,7 +127,7 @@ impl Inbound {
     /// Skips a message that is too long, of which the two ends are given, and warns about it. If
     /// its ends contain the request id, that request fails.
     pub(crate) fn too_long(&self, (beginning, end): (&[u8], &[u8]), limit: usize) {
-        let id = cut::replied(beginning, end);
+        let id = truncated::replied(beginning, end);
         if let Some(id) = id {
             self.requests.pending.fail(id, NoReply::TooLong(limit));
         }
@@ -139,7 +139,7 @@ impl Inbound {
     /// If the beginning has no request id, this fails the only request in flight, and all requests
     /// that belong to no call.
     pub(crate) fn endless(&self, beginning: &[u8], printed: usize, problem: &str) {
-        if let Some(id) = cut::replied(beginning, b"") {
+        if let Some(id) = truncated::replied(beginning, b"") {
             self.requests.pending.fail(id, NoReply::TooLong(printed));
             return;
         }

@@ -4,10 +4,10 @@ pub(crate) mod requests;
 pub(crate) mod outbox;
 pub(crate) mod pending;
 mod deadline;
-mod started;
+mod tasks;
 pub(crate) mod dispatch;
 pub(crate) mod inbound;
-mod cut;
+mod truncated;
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::channel::deadline::{DeadlineSignals, EndSignal};
-use crate::channel::started::Started;
+use crate::channel::tasks::Started;
 
 /// How far progress can extend a deadline, as a multiple of the limit.
 const MAX_EXTENSIONS: u32 = 10;

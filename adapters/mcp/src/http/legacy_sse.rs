@@ -22,7 +22,7 @@ use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
 use crate::http::events::Events;
-use crate::http::link::{Link, Opening, Parts, Stop};
+use crate::http::base::{Link, Opening, Parts, Stop};
 use crate::http::web::{Body, Web, WebError};
 
 /// A connection to a server over the older HTTP transport.

@@ -1,18 +1,18 @@
 //! Streamable HTTP: every message is its own POST, and a reply arrives as JSON or as a stream.
 //!
 //! Read in this order: this file sends and receives, [`streams`] reads and resumes streams,
-//! [`rest`] streams the rest of a large reply, [`refusals`] reads refusals, [`mirror`] repeats
+//! [`large_reply`] streams the rest of a large reply, [`refusals`] reads refusals, [`argument_headers`] repeats
 //! arguments in headers, [`trace`] adds the trace headers.
 
 pub(crate) mod events;
 mod large;
 pub(crate) mod legacy_sse;
-pub(crate) mod link;
-mod mirror;
+pub(crate) mod base;
+mod argument_headers;
 mod refusal;
 mod refusals;
 mod request;
-mod rest;
+mod large_reply;
 mod streams;
 mod trace;
 pub(crate) mod web;
@@ -37,13 +37,13 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tracing::{Instrument, debug, warn};
 
-use self::mirror::{Mirror, encode};
+use self::argument_headers::{Mirror, encode};
 use self::refusals::{error_in, is_session_lost};
 use crate::channel::dispatch::dispatch;
 use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError, Said};
 use crate::fault::Fault;
-use crate::http::link::{Link, Opening, Parts, Stop};
+use crate::http::base::{Link, Opening, Parts, Stop};
 use crate::http::refusal::Refusal;
 use crate::http::web::{Body, Came, Takes, WebError};
 use crate::session::MayRun;
@@ -200,7 +200,7 @@ impl Channel for HttpChannel {
         let mut mirrors = HashMap::new();
         let mut good = Vec::with_capacity(tools.len());
         for tool in tools {
-            match mirror::read(&tool.definition) {
+            match argument_headers::read(&tool.definition) {
                 Ok(of_tool) if of_tool.is_empty() => good.push(tool),
                 Ok(of_tool) => {
                     mirrors.insert(tool.name.clone(), of_tool.into());
@@ -350,7 +350,7 @@ impl Http {
             let mirrors = self.mirrors.lock().unwrap_or_else(PoisonError::into_inner);
             let of_tool = mirrors.get(&name).cloned();
             drop(mirrors);
-            mirror::add(headers, of_tool.as_deref().unwrap_or_default(), params);
+            argument_headers::add(headers, of_tool.as_deref().unwrap_or_default(), params);
         }
     }
 

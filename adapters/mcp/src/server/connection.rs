@@ -10,7 +10,7 @@ use futures::future::ready;
 use tracing::{Instrument, Span};
 
 use super::{Life, Server, lock, note_loss};
-use crate::server::wanted::{Wanted, Wish};
+use crate::server::sticky::{Wanted, Wish};
 use crate::session::Session;
 
 /// The parts of a server that its session reports to.

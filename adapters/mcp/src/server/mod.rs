@@ -2,11 +2,11 @@
 //! It is connected on first use, shared by all callers, and connected again after its connection is
 //! lost.
 
-pub(crate) mod alive;
+pub(crate) mod tracker;
 pub(crate) mod backoff;
 mod connection;
-mod life;
-pub(crate) mod wanted;
+mod lifecycle;
+pub(crate) mod sticky;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,11 +25,11 @@ use tracing::{Instrument, Span, error_span, info};
 
 use crate::connect::{Connector, STOPPED, Watched};
 use crate::fault::Fault;
-use crate::server::alive::Alive;
+use crate::server::tracker::Alive;
 pub(crate) use crate::server::connection::Home;
 use crate::server::connection::Resting;
-use crate::server::life::{Life, Link, is_usable};
-use crate::server::wanted::{Wanted, Wish};
+use crate::server::lifecycle::{Life, Link, is_usable};
+use crate::server::sticky::{Wanted, Wish};
 use crate::session::Session;
 use crate::settings::Settings;
 

@@ -12,7 +12,7 @@ use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose};
 
 use crate::channel::Request;
-use crate::server::wanted::Wish;
+use crate::server::sticky::Wish;
 use crate::session::{MayRun, Session};
 
 /// How long a server reports on tasks; no task is remembered for longer.

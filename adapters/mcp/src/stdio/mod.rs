@@ -4,7 +4,7 @@
 //! reader dispatches every message to its receiver, and the minder ends the process when either
 //! side is done. All three end when the [`Connection`] is dropped.
 
-pub(crate) mod minder;
+pub(crate) mod supervisor;
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -22,9 +22,9 @@ use crate::channel::outbox::Outbox;
 use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError};
 use crate::connect::Watched;
-use crate::server::alive::Living;
+use crate::server::tracker::Living;
 use crate::settings::StdioSettings;
-use crate::stdio::minder::{Minder, Streams};
+use crate::stdio::supervisor::{Minder, Streams};
 
 /// A running server and the connection to it.
 pub(crate) struct Connection {

@@ -18,7 +18,7 @@ use crate::channel::dispatch::dispatch;
 use crate::channel::inbound::Inbound;
 use crate::channel::requests::Requests;
 use crate::fault::Fault;
-use crate::server::alive::Alive;
+use crate::server::tracker::Alive;
 
 /// The largest number of messages per write.
 const BATCH: usize = 64;

@@ -19,7 +19,7 @@ use crate::channel::requests::Requests;
 use crate::connect::{STOPPED, Watched};
 use crate::fault::Fault;
 use crate::http::web::{Web, WebError};
-use crate::server::alive::Living;
+use crate::server::tracker::Living;
 
 /// The number of messages without a reply that are sent at the same time.
 const MAX_POSTS: usize = 16;
