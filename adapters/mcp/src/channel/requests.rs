@@ -10,7 +10,7 @@ use tokio::sync::watch;
 
 use crate::channel::outbox::{Outbox, cancelled};
 use crate::channel::pending::{NoReply, Pending};
-use crate::channel::{Request, RequestError, Said};
+use crate::channel::{Request, RequestError, Response};
 use crate::connect::STOPPED;
 use crate::fault::Fault;
 
@@ -95,7 +95,7 @@ impl Requests {
         &self,
         request: Request<'_>,
         exchange: Pin<&mut impl Future<Output = Result<Option<F>, ExchangeError>>>,
-    ) -> Result<Said<F>, RequestError> {
+    ) -> Result<Response<F>, RequestError> {
         if let Some(fault) = self.gone() {
             return Err(RequestError::NotSent(fault.to_string()));
         }
@@ -112,7 +112,7 @@ impl Requests {
                 Ok(None) => waiting.await,
                 Ok(Some(flow)) => {
                     abandon.silently = true;
-                    return Ok(Said::Flow(flow));
+                    return Ok(Response::Flow(flow));
                 }
                 Err(error) => {
                     abandon.silently = true;
@@ -126,7 +126,7 @@ impl Requests {
         };
         drop(abandon);
         match reply {
-            Ok(reply) => Ok(Said::Reply(reply)),
+            Ok(reply) => Ok(Response::Reply(reply)),
             Err(NoReply::Gone) => Err(RequestError::Gone(self.lost().await)),
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
             Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),

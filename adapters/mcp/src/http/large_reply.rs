@@ -1,4 +1,4 @@
-//! Streams the rest of a large reply.
+//! Large replies: streamed to a caller that takes them so, otherwise read to the end.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,10 +15,20 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use super::Http;
 use crate::channel::RequestError;
+use crate::http::web::{Body, Web, WebError};
 use crate::session::{MayRun, failed};
 
+/// The size above which a body counts as large, in bytes.
+const LARGE: usize = 64 * 1024;
+
+/// A large body of which the beginning has arrived.
+pub(crate) struct LargeBody {
+    beginning: Vec<Bytes>,
+    rest: HttpBody,
+}
+
 /// The rest of a large reply. Dropping it before its end cancels the request at the server.
-pub(super) struct Rest {
+struct ReplyStream {
     http: Arc<Http>,
     id: u64,
     may_run: MayRun,
@@ -31,53 +41,91 @@ pub(super) struct Rest {
     has_ended: bool,
 }
 
+// === impl Web ===
+
+impl Web {
+    /// Reads all of a body, or the beginning of a large one.
+    pub(crate) async fn begin(&self, mut from: HttpBody) -> Result<Body, WebError> {
+        let Some(first) = self.client.chunk(&mut from).await? else {
+            return Ok(Body::Nothing);
+        };
+        if from.has_ended().await {
+            return Ok(Body::Json(first));
+        }
+        let (mut size, mut beginning) = (first.len(), vec![first]);
+        while size <= LARGE {
+            let Some(piece) = self.client.chunk(&mut from).await? else {
+                return Ok(Body::Json(beginning.concat().into()));
+            };
+            size += piece.len();
+            beginning.push(piece);
+        }
+        Ok(Body::Large(LargeBody { beginning, rest: from }))
+    }
+
+    /// Reads the rest of a body and returns all of it.
+    async fn finish(&self, large: LargeBody) -> Result<Bytes, WebError> {
+        let LargeBody { beginning, mut rest } = large;
+        let mut body = beginning.concat();
+        drop(beginning);
+        while let Some(piece) = self.client.chunk(&mut rest).await? {
+            if body.len() + piece.len() > self.max_message {
+                return Err(WebError::TooLong(self.max_message));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body.into())
+    }
+}
+
 // === impl Http ===
 
 impl Http {
-    /// Streams a large reply if possible; otherwise waits for all of it.
-    pub(super) async fn begin(
+    /// Streams a large reply if possible; otherwise waits for all of it and delivers it.
+    pub(super) async fn stream_reply(
         self: &Arc<Self>,
         id: u64,
-        (may_run, limit): (MayRun, Duration),
-        came: Vec<Bytes>,
-        rest: HttpBody,
+        may_run: MayRun,
+        limit: Duration,
+        large: LargeBody,
     ) -> Result<Option<Box<Flow>>, RequestError> {
-        match Begun::look(id, came) {
+        let LargeBody { beginning, rest } = large;
+        match Begun::look(id, beginning) {
             Ok(begun) => {
-                let rest = Rest::new(self, (id, may_run), limit, self.link.web.client.stream(rest));
-                Ok(Some(begun.flow(self.link.inbound.server.clone(), rest)))
+                let rest = ReplyStream {
+                    http: Arc::clone(self),
+                    id,
+                    may_run,
+                    pieces: self.base.web.client.stream(rest),
+                    limit,
+                    waited: Duration::ZERO,
+                    waits: None,
+                    has_ended: false,
+                };
+                Ok(Some(begun.flow(self.base.inbound.server.clone(), rest)))
             }
-            Err(came) => self.take_rest(id, came, rest).await.map(|()| None),
+            Err(beginning) => {
+                self.take_large_reply(id, LargeBody { beginning, rest }).await.map(|()| None)
+            }
         }
     }
 
     /// Waits for all of a large reply and delivers it.
-    pub(super) async fn take_rest(
+    pub(super) async fn take_large_reply(
         &self,
         id: u64,
-        came: Vec<Bytes>,
-        rest: HttpBody,
+        large: LargeBody,
     ) -> Result<(), RequestError> {
-        let body = self.link.web.finish(came, rest).await;
-        self.take_reply(id, &body.map_err(|error| self.link.failed(error))?).await
+        let body = self.base.web.finish(large).await;
+        self.take_reply(id, &body.map_err(|error| self.base.failed(error))?).await
     }
 }
 
-// === impl Rest ===
+// === impl ReplyStream ===
 
-impl Rest {
-    pub(super) fn new(
-        http: &Arc<Http>,
-        (id, may_run): (u64, MayRun),
-        limit: Duration,
-        pieces: BoxStream<'static, Result<Bytes, String>>,
-    ) -> Self {
-        let (http, waited) = (Arc::clone(http), Duration::ZERO);
-        Self { http, id, may_run, pieces, limit, waited, waits: None, has_ended: false }
-    }
-
+impl ReplyStream {
     fn failed(&self, error: RequestError) -> CallError {
-        failed(&self.http.link.inbound.server, error, self.may_run)
+        failed(&self.http.base.inbound.server, error, self.may_run)
     }
 
     /// Ready if the server has kept us waiting for too long.
@@ -88,7 +136,7 @@ impl Rest {
     }
 }
 
-impl Source for Rest {
+impl Source for ReplyStream {
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, CallError>>> {
         let Poll::Ready(next) = self.pieces.poll_next_unpin(cx) else {
             let late = self.poll_late(cx);
@@ -111,10 +159,10 @@ impl Source for Rest {
     }
 }
 
-impl Drop for Rest {
+impl Drop for ReplyStream {
     fn drop(&mut self) {
         if !self.has_ended {
-            self.http.link.requests.cancel(self.id);
+            self.http.base.requests.cancel(self.id);
         }
     }
 }

@@ -9,12 +9,12 @@ use tracing::{Instrument, debug};
 
 use crate::session::Session;
 
-/// How long sending the settings may delay the first request of a new connection.
+/// How long sending the requests may delay the first request of a new connection.
 const SETUP: Duration = Duration::from_secs(1);
 
-/// A setting that is sent once on each connection.
+/// A request whose effect lasts for a connection, and is wanted on each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum StickyRequest {
     /// Subscribe to changes of this resource.
     Subscribe(String),
     /// Unsubscribe from this resource.
@@ -23,65 +23,68 @@ pub(crate) enum Wish {
     Level(String),
 }
 
-/// The settings that apply to every connection of a server.
+/// The requests that are sent again on every new connection of a server.
 #[derive(Default)]
-pub(crate) struct Wanted(Mutex<Kept>);
+pub(crate) struct StickyRequests(Mutex<Requested>);
 
 #[derive(Default)]
-struct Kept {
+struct Requested {
     /// The subscribed resources.
     resources: BTreeSet<String>,
     /// The log level.
     level: Option<String>,
 }
 
-// === impl Wanted ===
+// === impl StickyRequests ===
 
-impl Wanted {
-    /// Records a setting for later connections.
-    pub(crate) fn note(&self, wish: &Wish) {
-        match wish {
-            Wish::Subscribe(uri) => {
-                self.kept().resources.insert(uri.clone());
+impl StickyRequests {
+    /// Records a request for later connections.
+    pub(crate) fn record(&self, request: &StickyRequest) {
+        match request {
+            StickyRequest::Subscribe(uri) => {
+                self.requested().resources.insert(uri.clone());
             }
-            Wish::Unsubscribe(uri) => {
-                self.kept().resources.remove(uri);
+            StickyRequest::Unsubscribe(uri) => {
+                self.requested().resources.remove(uri);
             }
-            Wish::Level(level) => self.kept().level = Some(level.clone()),
+            StickyRequest::Level(level) => self.requested().level = Some(level.clone()),
         }
     }
 
-    /// Sends the settings on a new connection, and waits at most [`SETUP`] for that.
-    pub(crate) async fn tell(&self, session: &Arc<Session>) {
-        let wishes = self.wishes();
-        if wishes.is_empty() {
+    /// Sends the requests on a new connection, and waits at most [`SETUP`] for that.
+    pub(crate) async fn replay(&self, session: &Arc<Session>) {
+        let requests = self.requests();
+        if requests.is_empty() {
             return;
         }
         let session = Arc::clone(session);
-        let telling = async move {
-            for wish in wishes {
-                if let Err(error) = session.tell(&wish).await {
-                    debug!(%error, method = wish.method(), "not taken by the new connection");
+        let replaying = async move {
+            for request in requests {
+                if let Err(error) = session.apply(&request).await {
+                    debug!(%error, method = request.method(), "not taken by the new connection");
                 }
             }
         };
-        drop(timeout(SETUP, tokio::spawn(telling.in_current_span())).await);
+        drop(timeout(SETUP, tokio::spawn(replaying.in_current_span())).await);
     }
 
-    fn wishes(&self) -> Vec<Wish> {
-        let kept = self.kept();
-        let level = kept.level.clone().map(Wish::Level);
-        level.into_iter().chain(kept.resources.iter().cloned().map(Wish::Subscribe)).collect()
+    fn requests(&self) -> Vec<StickyRequest> {
+        let requested = self.requested();
+        let level = requested.level.clone().map(StickyRequest::Level);
+        level
+            .into_iter()
+            .chain(requested.resources.iter().cloned().map(StickyRequest::Subscribe))
+            .collect()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn requested(&self) -> MutexGuard<'_, Requested> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Wish ===
+// === impl StickyRequest ===
 
-impl Wish {
+impl StickyRequest {
     /// The method name in the revisions before 2026-07-28.
     pub(crate) fn method(&self) -> &'static str {
         match self {
