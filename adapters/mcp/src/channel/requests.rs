@@ -6,6 +6,7 @@
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use futures::FutureExt as _;
 use tokio::sync::watch;
 
 use crate::channel::outbox::{Outbox, cancelled};
@@ -107,22 +108,27 @@ impl Requests {
         let mut waiting = pin!(waiting.wait(limit));
         let reply = tokio::select! {
             biased;
-            reply = &mut waiting => reply,
+            // First: it is usually done at once, and then the reply is polled once less.
             ended = exchange => match ended {
                 Ok(None) => waiting.await,
                 Ok(Some(flow)) => {
                     abandon.silently = true;
                     return Ok(Response::Flow(flow));
                 }
-                Err(error) => {
-                    abandon.silently = true;
-                    drop(abandon);
-                    return Err(match error {
-                        ExchangeError::Closed => RequestError::NotSent(self.lost().await),
-                        ExchangeError::Failed(error) => error,
-                    });
-                }
+                // A reply that has arrived counts, even if the exchange failed after it.
+                Err(error) => match waiting.now_or_never() {
+                    Some(reply) if !matches!(reply, Err(NoReply::Gone)) => reply,
+                    Some(_) | None => {
+                        abandon.silently = true;
+                        drop(abandon);
+                        return Err(match error {
+                            ExchangeError::Closed => RequestError::NotSent(self.lost().await),
+                            ExchangeError::Failed(error) => error,
+                        });
+                    }
+                },
             },
+            reply = &mut waiting => reply,
         };
         drop(abandon);
         match reply {
