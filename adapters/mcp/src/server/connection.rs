@@ -75,7 +75,7 @@ impl Connection for Session {
                 }
                 (Ok(_), _) => {}
                 (Err(_), _) => {
-                    self.report(|lifecycle, owner| note_loss(&owner.span, lifecycle, self))
+                    self.report(|lifecycle, owner| note_loss(&owner.span, lifecycle, self));
                 }
             }
             result

@@ -49,7 +49,7 @@ impl Session {
         }
         let first = self.subscriptions.lists().insert(key);
         if first {
-            self.listen_to(key, &compose::boolean(true)).await;
+            self.listen_to(key, &compose::truth()).await;
         }
     }
 
