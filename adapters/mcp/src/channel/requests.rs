@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use crate::channel::outbox::{Outbox, cancelled};
 use crate::channel::pending::{NoReply, Pending};
-use crate::channel::{Request, RequestError, Said};
+use crate::channel::{Request, RequestError, Response};
 use crate::connect::STOPPED;
 use crate::fault::Fault;
 
@@ -96,7 +96,7 @@ impl Requests {
         &self,
         request: Request<'_>,
         exchange: Pin<&mut impl Future<Output = Result<Option<F>, ExchangeError>>>,
-    ) -> Result<Said<F>, RequestError> {
+    ) -> Result<Response<F>, RequestError> {
         if let Some(fault) = self.gone() {
             return Err(RequestError::NotSent(fault.to_string()));
         }
@@ -113,7 +113,7 @@ impl Requests {
                 Ok(None) => waiting.await,
                 Ok(Some(flow)) => {
                     abandon.silently = true;
-                    return Ok(Said::Flow(flow));
+                    return Ok(Response::Flow(flow));
                 }
                 // A reply that has arrived counts, even if the exchange failed after it.
                 Err(error) => match waiting.now_or_never() {
@@ -132,7 +132,7 @@ impl Requests {
         };
         drop(abandon);
         match reply {
-            Ok(reply) => Ok(Said::Reply(reply)),
+            Ok(reply) => Ok(Response::Reply(reply)),
             Err(NoReply::Gone) => Err(RequestError::Gone(self.lost().await)),
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
             Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),

@@ -98,7 +98,7 @@ async fn read_pages(session: &Session, listing: Listing) -> Result<Arc<[Item]>, 
         return Err(session.broken(format!("its list has more than {MAX_PAGES} pages")));
     }
     if listing == Listing::Tools {
-        items = session.connection.sift(items);
+        items = session.connection.callable_tools(items);
     }
     Ok(items.into())
 }
