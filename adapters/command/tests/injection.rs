@@ -1,4 +1,4 @@
-//! No value becomes a flag, a subcommand or a word for a shell, whatever it is.
+//! No value becomes a flag, a subcommand or a word for a shell.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
@@ -300,7 +300,7 @@ fn a_preset_takes_what_its_schema_names_and_keeps_to_the_list() {
     assert!(with(Some(vec!["put".to_owned()])).is_err());
 }
 
-/// Values of the kinds that somebody might try.
+/// Values that an attacker might try.
 fn values() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         "\\PC{0,12}",

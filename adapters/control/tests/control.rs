@@ -40,7 +40,7 @@ fn gateway(folder: &Path) -> JoinSet<()> {
 #[derive(Default)]
 struct Parrot {
     approvals: Arc<Approvals>,
-    /// How many commands are running.
+    /// The number of running commands.
     running: Arc<AtomicUsize>,
 }
 
@@ -143,7 +143,7 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     }
 }
 
-/// What comes back over a plain connection, until it is closed.
+/// The bytes that a plain connection returns until it is closed.
 async fn raw(path: &Path, text: &[u8]) -> String {
     let mut stream = UnixStream::connect(path).await.unwrap();
     // It may be closed before all is written.

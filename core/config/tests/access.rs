@@ -132,7 +132,7 @@ fn c41_who_says_that_a_server_is_untrusted_is_reminded_of_listing_its_tools() {
 const SERVERS: &str =
     "[servers.linear]\nurl = \"https://h\"\n[servers.GitHub]\nurl = \"https://h\"\n";
 
-/// What is said of a configuration, with line and column.
+/// The warnings about a configuration, with line and column.
 fn idle(text: &str) -> Vec<String> {
     let loaded = load_text(&format!("{SERVERS}{text}"));
     assert_eq!(loaded.problems, [], "{text}");

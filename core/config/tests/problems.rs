@@ -1,4 +1,4 @@
-//! What people are told about a broken file: every problem, its place, and a remedy.
+//! Problems of a file: each is reported with its position and a remedy.
 
 use std::fmt::Write as _;
 

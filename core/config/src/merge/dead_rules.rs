@@ -43,7 +43,7 @@ pub fn dead_rules(config: &Config, now: Timestamp) -> Vec<Problem> {
             .expired(now)
             .or_else(|| one.calls_arguments_names())
             .or_else(|| one.is_no_name(&known))
-            .or_else(|| one.names_nobody(&known))
+            .or_else(|| one.names_unknown_server(&known))
             .or_else(|| one.names_another(config))
             .or_else(|| one.comes_too_late(before));
         if let Some(complaint) = complaint {
@@ -158,7 +158,7 @@ impl Standing<'_> {
         Some(Problem::warning(nothing(why)).help(help))
     }
 
-    fn names_nobody(&self, known: &Servers<'_>) -> Option<Problem> {
+    fn names_unknown_server(&self, known: &Servers<'_>) -> Option<Problem> {
         if known.0.is_empty() {
             return None;
         }

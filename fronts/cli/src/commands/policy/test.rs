@@ -109,7 +109,7 @@ fn explain(
 ) -> Result<Explained, String> {
     let name = case.target.name.as_str();
     let Some(id) = id_among(policy, case.target.kind, name) else {
-        return Err(nobody(setup, name));
+        return Err(unknown_server(setup, name));
     };
     let caller = case.door.caller(case.caller.as_deref(), case.roles.clone());
     let mut told = Told::new(caller, id, case.target.kind);
@@ -124,7 +124,7 @@ fn explain(
 }
 
 /// The reason why no server matches a name.
-fn nobody(setup: &Setup, name: &str) -> String {
+fn unknown_server(setup: &Setup, name: &str) -> String {
     let broken = setup.loaded.config.servers.values().find_map(|entry| {
         let fits = name.strip_prefix(entry.name.as_str()).or(name.strip_prefix(&entry.display))?;
         let problem = entry.status.as_ref().err()?;
