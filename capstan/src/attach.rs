@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_app::api::{Interact, ask_front, tell_front};
 use capstan_app::{AppError, ErrorKind, Gateways, NotRun, Selection, Which};
 use capstan_config::SourceFile;
-use capstan_control::{ControlError, Gateway, Heard, find};
+use capstan_control::{ControlError, Gateway, OperationMessage, find};
 use capstan_hub::approvals::policy_version;
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::Json;
@@ -100,7 +100,7 @@ impl LocalHost {
         };
         match run(&gateway, &request(Some(digest)), front).await {
             Ok(result) => Ok(result),
-            Err(ControlError::NotHere(_) | ControlError::Foreign { .. }) => Err(NotRun::Here),
+            Err(ControlError::Declined(_) | ControlError::Foreign { .. }) => Err(NotRun::Here),
             Err(ControlError::Io { cause, .. }) if is_gone(&cause) => Err(NotRun::Here),
             Err(error) => Err(failed(&error).into()),
         }
@@ -158,13 +158,13 @@ async fn run(
     request: &Json,
     front: &Arc<dyn Interact>,
 ) -> Result<Json, ControlError> {
-    let hears = |heard: Heard| -> Option<BoxFuture<'static, Json>> {
+    let hears = |heard: OperationMessage| -> Option<BoxFuture<'static, Json>> {
         match heard {
-            Heard::Event(event) => {
+            OperationMessage::Event(event) => {
                 tell_front(&**front, &event);
                 None
             }
-            Heard::Ask(question) => Some(ask_front(Arc::clone(front), &question)),
+            OperationMessage::Ask(question) => Some(ask_front(Arc::clone(front), &question)),
         }
     };
     gateway.run(request, &hears).await
@@ -176,7 +176,7 @@ fn none_runs() -> AppError {
 
 fn failed(error: &ControlError) -> AppError {
     match error {
-        ControlError::NotHere(reason) => {
+        ControlError::Declined(reason) => {
             AppError::new(ErrorKind::Unreachable, format!("the gateway says: {reason}"))
         }
         ControlError::Io { cause, .. } if is_gone(cause) => none_runs(),

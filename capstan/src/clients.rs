@@ -9,7 +9,7 @@ use capstan_config::{Scope, SourceFile};
 use capstan_files::{Placed, PlacedError, Put, Taken};
 use capstan_import::Client;
 use capstan_import::clients::{
-    Base, ClientError, ClientPlace, Named, Presence, Use, Way, presence, put, take,
+    Base, ClientConnection, ClientError, ClientFile, Named, Presence, Use, presence, put, take,
 };
 
 use crate::host::{LocalHost, explained};
@@ -86,7 +86,12 @@ impl Clients for LocalHost {
         })
     }
 
-    fn install(&self, spot: Spot<'_>, way: &Way, mode: Mode) -> Result<Installed, AppError> {
+    fn install(
+        &self,
+        spot: Spot<'_>,
+        way: &ClientConnection,
+        mode: Mode,
+    ) -> Result<Installed, AppError> {
         let Spot { client, path } = spot;
         let name = path.display().to_string();
         let placed = Placed::open(self.world.state());
@@ -142,7 +147,7 @@ impl Clients for LocalHost {
 // === impl LocalHost ===
 
 impl LocalHost {
-    fn locate(&self, place: &ClientPlace) -> PathBuf {
+    fn locate(&self, place: &ClientFile) -> PathBuf {
         let variable = |name| self.world.variable(name).filter(|value| !value.is_empty());
         match place.named {
             Some(Named::Folder(name, file)) if let Some(folder) = variable(name) => {

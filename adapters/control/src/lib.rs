@@ -14,8 +14,8 @@ mod client;
 mod conversation;
 
 pub use client::{Gateway, find};
-pub use conversation::{Heard, Hears, Outgoing};
-pub use server::{Control, ControlEndpoint, NotHere};
+pub use conversation::{Hears, OperationMessage, Outgoing};
+pub use server::{Control, ControlEndpoint, Declined};
 
 use std::io;
 use std::path::PathBuf;
@@ -62,7 +62,7 @@ pub enum ControlError {
     Unknown,
     /// The gateway does not run the operation; nothing was done.
     #[error("the gateway refused the operation: {0}")]
-    NotHere(String),
+    Declined(String),
     /// The gateway refuses the request.
     #[error("{0}")]
     Refused(String),

@@ -24,8 +24,8 @@ use tracing::{debug, warn};
 
 use crate::conversation::{Outgoing, Shell};
 use crate::message::{
-    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN, SHOW, Said,
-    Show, UNKNOWN_QUESTION, WATCH, Watch,
+    ABOUT, ANSWER, About, AnswerParams, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN,
+    SHOW, Show, UNKNOWN_QUESTION, WATCH, Watch,
 };
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
@@ -50,12 +50,12 @@ pub trait ControlEndpoint: Send + Sync + 'static {
         &self,
         request: Json,
         messages: Sender<Outgoing>,
-    ) -> BoxFuture<'_, Result<Json, NotHere>>;
+    ) -> BoxFuture<'_, Result<Json, Declined>>;
 }
 
 /// An operation does not run here, and nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotHere(pub String);
+pub struct Declined(pub String);
 
 /// A socket for shells. It is removed on drop.
 #[derive(Debug)]
@@ -178,7 +178,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
                 let request = params.unwrap_or_else(Json::empty_object);
                 let mut shell = Shell { reading: &mut reading, writing: &mut writing };
                 let done = shell.run(endpoint, request).await?;
-                let refused = |NotHere(message)| Fault { code: NOT_HERE, message };
+                let refused = |Declined(message)| Fault { code: NOT_HERE, message };
                 reply(&id, done.map_err(refused))
             }
             Ok(Message::Request { id, method, params }) => {
@@ -243,7 +243,7 @@ async fn answer(
             written(&Question::from(approvals.question(&id).await?))
         }
         ANSWER => {
-            let said: Said = read(params)?;
+            let said: AnswerParams = read(params)?;
             let answer = said.read().ok_or_else(|| invalid("the answer cannot be parsed"))?;
             let (answered, saved) = approvals.answer(&said.id, answer).await?;
             written(&Outcome::new(&answered, saved))
@@ -308,7 +308,7 @@ mod tests {
             String::new()
         }
 
-        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, NotHere>> {
+        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, Declined>> {
             panic!("nobody may come so far")
         }
     }
@@ -323,7 +323,7 @@ mod tests {
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
         assert!(gateway.questions().await.is_err());
         assert!(gateway.digest().await.is_err());
-        let hears = |_: crate::Heard| -> Option<BoxFuture<'static, Json>> { None };
+        let hears = |_: crate::OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
         assert!(gateway.run(&Json::empty_object(), &hears).await.is_err());
         served.abort();
     }

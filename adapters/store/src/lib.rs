@@ -1,21 +1,21 @@
 //! Persistent state, in a database.
 //!
 //! [`Database`] is the store of one operator: one file, opened at the first query, and shared by
-//! all processes of the operator. `pins` stores approved definitions, `usage` the number of calls
+//! all processes of the operator. `pins` stores the pinned definitions, `usage` the number of calls
 //! per server; `schema` migrates an older file. `open` checks that the file is intact, with the
-//! help of `witness`; `aside` keeps a damaged one.
+//! help of `pinned_servers`; `backup` keeps a damaged one.
 //!
 //! The statements use only what `SQLite` and `PostgreSQL` have in common, so that a server can
 //! replace the file.
 
-mod aside;
+mod backup;
 mod damage;
 mod lock;
 mod open;
 mod pins;
 mod schema;
 mod usage;
-mod witness;
+mod pinned_servers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -54,7 +54,7 @@ impl Database {
     /// If it cannot be opened.
     pub async fn check(&self) -> Result<Vec<PathBuf>, StoreError> {
         self.pool().await?;
-        Ok(aside::all(&self.path))
+        Ok(backup::all(&self.path))
     }
 
     /// The open file.

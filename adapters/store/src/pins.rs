@@ -1,4 +1,4 @@
-//! Approved definitions of tools.
+//! Pinned definitions of tools.
 
 use std::collections::HashMap;
 

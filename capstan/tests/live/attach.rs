@@ -60,7 +60,10 @@ fn c44_servers_are_added_listed_and_removed_while_it_runs_and_the_eleventh_is_re
         ends(&world, &format!("--attach add s{number} {server}"), 0);
     }
     let said = ends(&world, &format!("--attach add one-more {server}"), 9);
-    assert!(said.contains("10 servers have been added") && said.contains("max_dynamic"), "{said}");
+    assert!(
+        said.contains("10 servers have already been added") && said.contains("max_dynamic"),
+        "{said}"
+    );
     assert!(!scene.has("one-more__echo"));
     let after = std::fs::read(world.config().join("capstan/config.toml")).unwrap();
     assert_eq!(before, after, "no file has changed");
@@ -86,7 +89,11 @@ fn what_must_not_be_added_or_removed_is_refused_and_says_why() {
         (format!("--attach add f {server}"), 2, vec!["`f` is configured in", &file]),
         ("--attach add x bash -c true".to_owned(), 6, vec!["mcp.allowed_commands", "`bash`"]),
         ("--attach add --scope user x bash".to_owned(), 2, vec!["`--scope`"]),
-        (format!("--attach add --trust x {server}"), 2, vec!["is not trusted", "`--trust`"]),
+        (
+            format!("--attach add --trust x {server}"),
+            2,
+            vec!["`--trust` cannot be used with `--attach`"],
+        ),
         ("--attach remove f".to_owned(), 2, vec!["configured in", &file, "capstan remove f"]),
         ("--attach remove nobody".to_owned(), 4, vec!["no server named `nobody`"]),
         ("--attach add x https://h -H broken".to_owned(), 2, vec!["KEY: VALUE"]),

@@ -15,7 +15,7 @@ mod units;
 mod url;
 mod fields;
 pub mod settings;
-mod refuse;
+mod unsupported;
 mod read;
 pub mod merge;
 mod redact;
@@ -47,6 +47,6 @@ pub use show::{Shown, show};
 pub use source::problem::{Problem, Severity};
 pub use source::reader::{FileReader, NativeFiles};
 pub use source::{
-    Dialect, Origin, Place, Plugin, PluginPart, Scope, SourceFile, Surroundings, UserSetting,
+    Dialect, FilePosition, Origin, Plugin, PluginPart, Scope, SourceFile, Surroundings, UserSetting,
 };
 pub use units::show_duration;

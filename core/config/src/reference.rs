@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::refuse::{Consequence, In, ROWS};
 use crate::schema::schema;
+use crate::unsupported::{Consequence, In, ROWS};
 
 /// The names of keys in the files of other programs.
 const ELSEWHERE: &[(&str, &str)] = &[

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use capstan_config::{Dialect, Scope, SourceFile};
 use capstan_import::Client;
-use capstan_import::clients::{ClientError, Presence, Way, presence, put, take};
+use capstan_import::clients::{ClientConnection, ClientError, Presence, presence, put, take};
 use capstan_import::servers::{Found, Plan, Projects, Secrets, State, find, plan};
 use proptest::prelude::*;
 
@@ -34,13 +34,13 @@ fn fixture(name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()
 }
 
-fn stdio() -> Way {
+fn stdio() -> ClientConnection {
     let args = vec!["serve".to_owned()];
-    Way::Stdio { command: "/opt/a \"b\"/capstan".to_owned(), args }
+    ClientConnection::Stdio { command: "/opt/a \"b\"/capstan".to_owned(), args }
 }
 
-fn http() -> Way {
-    Way::Http { url: "http://127.0.0.1:7777/mcp".to_owned() }
+fn http() -> ClientConnection {
+    ClientConnection::Http { url: "http://127.0.0.1:7777/mcp".to_owned() }
 }
 
 fn native(text: &str) -> SourceFile {

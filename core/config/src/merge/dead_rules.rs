@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::fields::nearest;
 use crate::settings::Config;
 use crate::settings::rule::{Reach, Rule, Rules};
-use crate::source::Place;
+use crate::source::FilePosition;
 use crate::source::problem::Problem;
 
 /// The separators between a server and a tool in a pattern.
@@ -311,7 +311,7 @@ fn grants(table: &capstan_policy::AccessTable) -> Vec<(String, &Grant)> {
 ///
 /// Its lists contain bare names, or ids that begin with their server; a pattern with a star before
 /// `__` is neither.
-fn unnamed(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec<Problem> {
+fn unnamed(known: &Servers<'_>, place: &FilePosition, path: &str, grant: &Grant) -> Vec<Problem> {
     let begins = |text: &str| {
         let text = text.strip_prefix("mcp__").unwrap_or(text);
         let server = text.split_once("__").map(|(server, _)| server);
@@ -334,7 +334,7 @@ fn unnamed(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec
     all.map(complaint).collect()
 }
 
-fn unserved(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec<Problem> {
+fn unserved(known: &Servers<'_>, place: &FilePosition, path: &str, grant: &Grant) -> Vec<Problem> {
     let unknown = grant.servers.iter().filter(|glob| {
         let meant = known.0.iter().flatten().any(|name| glob.is_match(name));
         !known.0.is_empty() && !meant

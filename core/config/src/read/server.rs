@@ -8,7 +8,6 @@ use capstan_model::ServerName;
 use super::kind;
 use crate::fields::Fields;
 use crate::merge::environment::EnvSettings;
-use crate::refuse::{self, In};
 use crate::settings::server::{
     DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, Idle, Kind, Server, ToolList,
 };
@@ -16,6 +15,7 @@ use crate::show;
 use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Table;
+use crate::unsupported::{self, In};
 
 /// Words of the command line; a server of that name is confusing, so it gets a warning.
 const COMMAND_WORDS: &[&str] = &[
@@ -109,7 +109,7 @@ impl Limit {
 ///
 /// The caller must check the report: a server whose entry has an error is never used.
 pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server> {
-    refuse::check(&mut fields, In::Server);
+    unsupported::check(&mut fields, In::Server);
     let reached = kind::read(&mut fields);
     let (kind, target) = reached.map(|kind::Reached { kind, target }| (kind, target)).unzip();
     match fields.peek("trust").and_then(|entry| entry.node.as_text()) {

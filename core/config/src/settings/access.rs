@@ -15,13 +15,13 @@ use crate::show::{self, Shown};
 use crate::source::expand::join;
 use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Entry, Node, Table, Value};
-use crate::source::{Place, Scope};
+use crate::source::{FilePosition, Scope};
 
 /// The `[access]` table of one file.
 #[derive(Debug, Default)]
 pub(crate) struct AccessPart {
     /// The table; always `None` for a project file, which may not have one.
-    pub(crate) table: Option<(AccessTable, Place)>,
+    pub(crate) table: Option<(AccessTable, FilePosition)>,
     /// The reason why `capstan serve --http` must not start, if any.
     pub(crate) refused: Option<Problem>,
     pub(crate) shown: Vec<Shown>,

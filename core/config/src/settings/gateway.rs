@@ -6,9 +6,9 @@ use super::define::keys;
 use super::form::{Table, Wait};
 use super::gateway_limits::{self, GatewayLimits};
 use crate::fields::Fields;
-use crate::refuse::{self, In};
 use crate::source::Scope;
 use crate::source::problem::Problem;
+use crate::unsupported::{self, In};
 
 keys! {
     /// The gateway of `capstan serve --http`. A project file cannot set these keys.
@@ -59,7 +59,7 @@ impl GatewayPart {
     /// A project's table is checked but not used: a cloned folder must not decide who reaches the
     /// gateway.
     pub(crate) fn read(mut fields: Fields<'_, '_>) -> Self {
-        refuse::check(&mut fields, In::Gateway);
+        unsupported::check(&mut fields, In::Gateway);
         let mut part = Self { keys: InFile::read(&mut fields), ..Self::default() };
         part.keys.check_tls(&mut fields);
         if let Some(mut limits) = fields.nested("limits") {

@@ -23,7 +23,7 @@ use capstan_policy::{AccessTable, DefaultRule};
 
 use self::rule::{Reach, Rules};
 use self::server::ServerEntry;
-use crate::source::{Origin, Place};
+use crate::source::{FilePosition, Origin};
 use indexmap::IndexMap;
 
 pub use self::audit::{Audit, AuditArguments, AuditOnFull};
@@ -81,7 +81,7 @@ pub struct AccessSetting {
     /// The table.
     pub table: AccessTable,
     /// Its position.
-    pub place: Place,
+    pub place: FilePosition,
 }
 
 // === impl Config ===

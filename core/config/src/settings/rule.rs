@@ -13,7 +13,7 @@ use crate::show;
 use crate::source::problem::{Problem, Report};
 use crate::source::reader::AutoAllow;
 use crate::source::tree::{Node, Text, Value};
-use crate::source::{Origin, Place, Scope};
+use crate::source::{FilePosition, Origin, Scope};
 
 keys! {
     /// A pattern with conditions.
@@ -61,7 +61,7 @@ pub struct Rule {
     /// Its file and line.
     pub origin: Origin,
     /// The exact position in the file.
-    pub place: Place,
+    pub place: FilePosition,
     /// The servers that it applies to.
     pub reach: Reach,
     /// The rule as `config show` prints it.

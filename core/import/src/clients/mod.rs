@@ -9,7 +9,7 @@ mod entry;
 mod json;
 mod toml;
 mod yaml;
-mod places;
+mod locations;
 
 use std::str::FromStr;
 
@@ -22,8 +22,8 @@ use capstan_config::source::problem::Problem;
 use capstan_config::source::syntax::Syntax;
 use capstan_config::source::tree::{Node, Table, Value};
 
-pub use entry::Way;
-pub use places::{Base, ClientPlace, Named, Use};
+pub use entry::ClientConnection;
+pub use locations::{Base, ClientFile, Named, Use};
 
 /// The name of our entry in the files of clients.
 pub const OUR_NAME: &str = "capstan";
@@ -127,7 +127,12 @@ pub fn presence(client: Client, path: &str, text: &str) -> Result<Presence, Clie
 ///
 /// # Errors
 /// If the file cannot be read or has an entry of our name, or the client does not support this.
-pub fn put(client: Client, path: &str, text: &str, way: &Way) -> Result<String, ClientError> {
+pub fn put(
+    client: Client,
+    path: &str,
+    text: &str,
+    way: &ClientConnection,
+) -> Result<String, ClientError> {
     let entry = entry::of(client, way)?;
     let before = read(client, path, text)?;
     if entry::find(client, &before).is_some() {

@@ -6,8 +6,8 @@
 use capstan_model::Effect;
 use capstan_wire::{Json, object};
 
-use super::description::{self, Does, Spoken};
-use super::name::{self, Said};
+use super::description::{self, Action, DescriptionEvidence};
+use super::name::{self, NameEvidence};
 use super::schema::{self, Choices, Shape};
 use super::words::{self, Sense};
 
@@ -24,8 +24,8 @@ pub(super) struct Judged {
 
 /// All evidence about a tool.
 struct Evidence {
-    said: Said,
-    spoken: Spoken,
+    said: NameEvidence,
+    spoken: DescriptionEvidence,
     shape: Shape,
 }
 
@@ -46,19 +46,19 @@ pub(super) fn classify(tool: &str, definition: &Json) -> Judged {
     let mut reasons = evidence.reasons();
     reasons.extend(tipped);
     let destroys = match evidence.said {
-        Said::Destroys(verb) => Some(verb),
-        Said::Writes(_)
-        | Said::Acts(_)
-        | Said::Thing(_)
-        | Said::Noun(_)
-        | Said::ThingRead(_)
-        | Said::Torn(..)
-        | Said::Brings(_)
-        | Said::Reads(_)
-        | Said::Looks(_)
-        | Said::Computes(_)
-        | Said::Nothing
-        | Said::Odd => None,
+        NameEvidence::Destroys(verb) => Some(verb),
+        NameEvidence::Writes(_)
+        | NameEvidence::Acts(_)
+        | NameEvidence::Thing(_)
+        | NameEvidence::Noun(_)
+        | NameEvidence::ThingRead(_)
+        | NameEvidence::Torn(..)
+        | NameEvidence::Brings(_)
+        | NameEvidence::Reads(_)
+        | NameEvidence::Looks(_)
+        | NameEvidence::Computes(_)
+        | NameEvidence::Nothing
+        | NameEvidence::Odd => None,
     };
     Judged { effect, confidence, reasons, destroys }
 }
@@ -68,56 +68,61 @@ pub(super) fn classify(tool: &str, definition: &Json) -> Judged {
 impl Evidence {
     #[expect(clippy::match_same_arms, reason = "rows of a table, kept together by the name's side")]
     fn weigh(&self) -> Verdict {
-        use Does::{Acts, Brings, Computes, Looks, Pictures, Reads, Thing, Writes};
+        use Action::{Acts, Brings, Computes, Looks, Pictures, Reads, Thing, Writes};
         let does = self.spoken.head.as_ref().map(|head| head.does);
         match (&self.said, does) {
-            (Said::Destroys(_), _) => Verdict::write(98),
-            (Said::Writes(_), _) => Verdict::write(92),
-            (Said::Torn(_, change), _) => self.weigh_torn(change, does),
+            (NameEvidence::Destroys(_), _) => Verdict::write(98),
+            (NameEvidence::Writes(_), _) => Verdict::write(92),
+            (NameEvidence::Torn(_, change), _) => self.weigh_torn(change, does),
 
-            (Said::Acts(_) | Said::Thing(_) | Said::Noun(_), Some(Writes | Acts | Thing)) => {
-                Verdict::write(80)
-            }
-            (Said::Acts(verb) | Said::Thing(verb) | Said::Noun(verb), Some(Pictures))
-                if pictures(verb) =>
-            {
-                self.computed()
-            }
-            (Said::Acts(_), Some(Reads)) => self.unknown(),
-            (Said::Acts(_), Some(Looks)) if self.spoken.claims_read => self.unknown(),
-            (Said::Acts(_), Some(Looks | Brings | Computes | Pictures) | None) => {
+            (
+                NameEvidence::Acts(_) | NameEvidence::Thing(_) | NameEvidence::Noun(_),
+                Some(Writes | Acts | Thing),
+            ) => Verdict::write(80),
+            (
+                NameEvidence::Acts(verb) | NameEvidence::Thing(verb) | NameEvidence::Noun(verb),
+                Some(Pictures),
+            ) if pictures(verb) => self.computed(),
+            (NameEvidence::Acts(_), Some(Reads)) => self.unknown(),
+            (NameEvidence::Acts(_), Some(Looks)) if self.spoken.claims_read => self.unknown(),
+            (NameEvidence::Acts(_), Some(Looks | Brings | Computes | Pictures) | None) => {
                 Verdict::write(60)
             }
-            (Said::Thing(_) | Said::Noun(_), Some(Reads | Looks)) => self.read(65),
-            (Said::Thing(_) | Said::Noun(_), Some(Brings | Computes | Pictures)) => self.unknown(),
-            (Said::Thing(_), None) => Verdict::write(55),
-            (Said::Noun(_), None) => self.unknown(),
+            (NameEvidence::Thing(_) | NameEvidence::Noun(_), Some(Reads | Looks)) => self.read(65),
+            (
+                NameEvidence::Thing(_) | NameEvidence::Noun(_),
+                Some(Brings | Computes | Pictures),
+            ) => self.unknown(),
+            (NameEvidence::Thing(_), None) => Verdict::write(55),
+            (NameEvidence::Noun(_), None) => self.unknown(),
 
-            (Said::ThingRead(_), Some(Reads | Looks)) => self.read(75),
-            (Said::ThingRead(_), Some(Writes | Acts)) => Verdict::write(70),
-            (Said::ThingRead(_), Some(Thing | Brings | Computes | Pictures) | None) => {
+            (NameEvidence::ThingRead(_), Some(Reads | Looks)) => self.read(75),
+            (NameEvidence::ThingRead(_), Some(Writes | Acts)) => Verdict::write(70),
+            (NameEvidence::ThingRead(_), Some(Thing | Brings | Computes | Pictures) | None) => {
                 self.unknown()
             }
 
-            (Said::Reads(_), Some(Reads | Looks)) => self.read(90),
-            (Said::Looks(_), Some(Reads | Looks)) => self.read(85),
-            (Said::Reads(_), Some(Computes | Brings | Pictures) | None) => self.read(75),
-            (Said::Looks(_), Some(Computes) | None) | (Said::Reads(_), Some(Thing)) => {
-                self.read(65)
-            }
+            (NameEvidence::Reads(_), Some(Reads | Looks)) => self.read(90),
+            (NameEvidence::Looks(_), Some(Reads | Looks)) => self.read(85),
+            (NameEvidence::Reads(_), Some(Computes | Brings | Pictures) | None) => self.read(75),
+            (NameEvidence::Looks(_), Some(Computes) | None)
+            | (NameEvidence::Reads(_), Some(Thing)) => self.read(65),
             // `grep` prints its matches, but not on paper.
-            (Said::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
-            (Said::Reads(_), Some(Acts)) => self.unknown(),
+            (NameEvidence::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
+            (NameEvidence::Reads(_), Some(Acts)) => self.unknown(),
             // The description disambiguates the verb of the name: "check a box".
-            (Said::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),
-            (Said::Looks(_), Some(Acts | Thing | Brings | Pictures)) => self.unknown(),
+            (NameEvidence::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),
+            (NameEvidence::Looks(_), Some(Acts | Thing | Brings | Pictures)) => self.unknown(),
 
-            (Said::Computes(_), Some(Reads | Looks | Computes | Pictures) | None) => {
+            (NameEvidence::Computes(_), Some(Reads | Looks | Computes | Pictures) | None) => {
                 self.computed()
             }
-            (Said::Computes(_), Some(Acts | Thing | Brings)) => self.unknown(),
-            (Said::Brings(_), Some(Pictures)) => self.computed(),
-            (Said::Brings(_), Some(Acts | Thing | Brings | Reads | Looks | Computes) | None) => {
+            (NameEvidence::Computes(_), Some(Acts | Thing | Brings)) => self.unknown(),
+            (NameEvidence::Brings(_), Some(Pictures)) => self.computed(),
+            (
+                NameEvidence::Brings(_),
+                Some(Acts | Thing | Brings | Reads | Looks | Computes) | None,
+            ) => {
                 if self.file().is_some() {
                     Verdict::write(60)
                 } else {
@@ -125,26 +130,29 @@ impl Evidence {
                 }
             }
             (
-                Said::Reads(_) | Said::Looks(_) | Said::Computes(_) | Said::Brings(_),
+                NameEvidence::Reads(_)
+                | NameEvidence::Looks(_)
+                | NameEvidence::Computes(_)
+                | NameEvidence::Brings(_),
                 Some(Writes),
             ) => Verdict::write(60),
 
-            (Said::Nothing, _) => self.weigh_nameless(does),
-            (Said::Odd, Some(Writes)) => Verdict::write(70),
-            (Said::Odd, _) => self.unknown(),
+            (NameEvidence::Nothing, _) => self.weigh_nameless(does),
+            (NameEvidence::Odd, Some(Writes)) => Verdict::write(70),
+            (NameEvidence::Odd, _) => self.unknown(),
         }
     }
 
     /// Without a verb in the name, the description decides.
-    fn weigh_nameless(&self, does: Option<Does>) -> Verdict {
+    fn weigh_nameless(&self, does: Option<Action>) -> Verdict {
         match does {
-            Some(Does::Reads) => self.read(70),
-            Some(Does::Looks) => self.read(60),
-            Some(Does::Writes) => Verdict::write(85),
-            Some(Does::Acts) => Verdict::write(70),
-            Some(Does::Thing) => Verdict::write(55),
-            Some(Does::Computes | Does::Pictures) => self.computed(),
-            Some(Does::Brings) | None => self.unknown(),
+            Some(Action::Reads) => self.read(70),
+            Some(Action::Looks) => self.read(60),
+            Some(Action::Writes) => Verdict::write(85),
+            Some(Action::Acts) => Verdict::write(70),
+            Some(Action::Thing) => Verdict::write(55),
+            Some(Action::Computes | Action::Pictures) => self.computed(),
+            Some(Action::Brings) | None => self.unknown(),
         }
     }
 
@@ -154,18 +162,18 @@ impl Evidence {
     }
 
     /// A reading verb and a verb of change, which may be a noun: `get_merge_request`.
-    fn weigh_torn(&self, change: &str, does: Option<Does>) -> Verdict {
+    fn weigh_torn(&self, change: &str, does: Option<Action>) -> Verdict {
         let is_noun = words::is_noun_too(change) || words::base(change) == Some(Sense::Thing);
         match does {
-            Some(Does::Writes | Does::Acts) => Verdict::write(80),
-            Some(Does::Reads) if is_noun => self.read(60),
+            Some(Action::Writes | Action::Acts) => Verdict::write(80),
+            Some(Action::Reads) if is_noun => self.read(60),
             Some(
-                Does::Reads
-                | Does::Thing
-                | Does::Brings
-                | Does::Looks
-                | Does::Computes
-                | Does::Pictures,
+                Action::Reads
+                | Action::Thing
+                | Action::Brings
+                | Action::Looks
+                | Action::Computes
+                | Action::Pictures,
             )
             | None => self.unknown(),
         }
@@ -188,8 +196,10 @@ impl Evidence {
             return Verdict(Effect::Write, 75, Some(format!("description: also `{word}`")));
         }
         let does = self.spoken.head.as_ref().map(|head| head.does);
-        let reads_twice =
-            matches!((&self.said, does), (Said::Reads(_) | Said::Looks(_), Some(Does::Reads)));
+        let reads_twice = matches!(
+            (&self.said, does),
+            (NameEvidence::Reads(_) | NameEvidence::Looks(_), Some(Action::Reads))
+        );
         if let Choices::Write(value) = &self.shape.choices {
             // A list may be filtered by kinds of changes.
             let effect = if reads_twice { Effect::Unknown } else { Effect::Write };
@@ -234,15 +244,15 @@ impl Evidence {
             )
         };
         if let Some(argument) = &self.shape.of_code {
-            let only_looks_at_it = matches!(self.said, Said::Reads(_)) && is_data(argument);
+            let only_looks_at_it = matches!(self.said, NameEvidence::Reads(_)) && is_data(argument);
             let is_query =
                 matches!(argument.as_str(), "sql" | "statement" | "cypher" | "sql_query");
             let is_fine = only_looks_at_it || (is_query && self.spoken.claims_read);
             return (!is_fine).then(|| format!("argument: `{argument}` can say anything"));
         }
         let does = self.spoken.head.as_ref().map(|head| head.does);
-        let is_query = matches!(&self.said, Said::Looks(word) if word == "query");
-        let queries = is_query || does == Some(Does::Looks);
+        let is_query = matches!(&self.said, NameEvidence::Looks(word) if word == "query");
+        let queries = is_query || does == Some(Action::Looks);
         let is_open = queries && self.spoken.speaks_sql && !self.spoken.claims_read;
         is_open.then(|| "description: a query that can say anything".to_owned())
     }
@@ -256,32 +266,36 @@ impl Evidence {
     fn reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         match &self.said {
-            Said::Destroys(verb) => reasons.push(format!("name: `{verb}` takes away")),
-            Said::Writes(verb) => reasons.push(format!("name: `{verb}` changes something")),
-            Said::Acts(verb) => reasons.push(format!("name: `{verb}` acts")),
-            Said::Thing(word) | Said::Noun(word) => {
+            NameEvidence::Destroys(verb) => reasons.push(format!("name: `{verb}` takes away")),
+            NameEvidence::Writes(verb) => reasons.push(format!("name: `{verb}` changes something")),
+            NameEvidence::Acts(verb) => reasons.push(format!("name: `{verb}` acts")),
+            NameEvidence::Thing(word) | NameEvidence::Noun(word) => {
                 reasons.push(format!("name: `{word}` may be a verb of change"));
             }
-            Said::Torn(verb, other) => {
+            NameEvidence::Torn(verb, other) => {
                 reasons.push(format!("name: `{verb}` reads, but there is `{other}`"));
             }
-            Said::Brings(verb) => reasons.push(format!("name: `{verb}` may leave a file")),
-            Said::Reads(verb) | Said::Looks(verb) | Said::ThingRead(verb) => {
+            NameEvidence::Brings(verb) => reasons.push(format!("name: `{verb}` may leave a file")),
+            NameEvidence::Reads(verb)
+            | NameEvidence::Looks(verb)
+            | NameEvidence::ThingRead(verb) => {
                 reasons.push(format!("name: `{verb}` reads"));
             }
-            Said::Computes(verb) => reasons.push(format!("name: `{verb}` works something out")),
-            Said::Nothing => reasons.push("name: no verb".to_owned()),
-            Said::Odd => reasons.push("name: cannot be read for sure".to_owned()),
+            NameEvidence::Computes(verb) => {
+                reasons.push(format!("name: `{verb}` works something out"))
+            }
+            NameEvidence::Nothing => reasons.push("name: no verb".to_owned()),
+            NameEvidence::Odd => reasons.push("name: cannot be read for sure".to_owned()),
         }
         if let Some(head) = &self.spoken.head {
             let what = match head.does {
-                Does::Writes => "changes something",
-                Does::Acts => "acts",
-                Does::Thing => "may be a verb of change",
-                Does::Brings => "may leave a file",
-                Does::Reads | Does::Looks => "reads",
-                Does::Computes => "works something out",
-                Does::Pictures => "a picture",
+                Action::Writes => "changes something",
+                Action::Acts => "acts",
+                Action::Thing => "may be a verb of change",
+                Action::Brings => "may leave a file",
+                Action::Reads | Action::Looks => "reads",
+                Action::Computes => "works something out",
+                Action::Pictures => "a picture",
             };
             reasons.push(format!("description: `{}` {what}", head.word));
         }

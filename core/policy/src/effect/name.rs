@@ -4,7 +4,7 @@ use super::words::{self, Form, Sense};
 
 /// The evidence in a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum NameEvidence {
     /// Has a verb that destroys.
     Destroys(String),
     /// Has a verb of change in the position of a verb.
@@ -44,11 +44,11 @@ const LAST_READS: [&str; 10] =
     ["get", "list", "describe", "show", "view", "find", "fetch", "count", "info", "status"];
 
 /// Examines a name.
-pub(super) fn read(name: &str) -> Said {
+pub(super) fn read(name: &str) -> NameEvidence {
     // Letters of other scripts can look like Latin ones.
     if name.chars().any(|c| c.is_alphabetic() && !c.is_ascii()) || name.len() > MAX_NAME {
         let tokens = tokens(name.chars().take(MAX_NAME));
-        return change(&tokens).unwrap_or(Said::Odd);
+        return change(&tokens).unwrap_or(NameEvidence::Odd);
     }
     let tokens = tokens(name.chars());
     change(&tokens).unwrap_or_else(|| without_change(&tokens))
@@ -80,14 +80,14 @@ pub(super) fn tokens(name: impl Iterator<Item = char>) -> Vec<String> {
 }
 
 /// The evidence from verbs of change, if there are any.
-fn change(tokens: &[String]) -> Option<Said> {
+fn change(tokens: &[String]) -> Option<NameEvidence> {
     let sense = |token: &String| change_in(token);
     let destroying = tokens.iter().find(|token| sense(token) == Some(Sense::Destroys));
     if let Some(token) = destroying {
-        return Some(Said::Destroys(token.clone()));
+        return Some(NameEvidence::Destroys(token.clone()));
     }
     if let Some(joined) = joined(tokens) {
-        return Some(Said::Writes(joined.to_owned()));
+        return Some(NameEvidence::Writes(joined.to_owned()));
     }
     // Prefers a verb that is not a noun, then the last one.
     let writing = tokens.iter().enumerate().filter(|(_, t)| sense(t) == Some(Sense::Writes));
@@ -95,12 +95,12 @@ fn change(tokens: &[String]) -> Option<Said> {
     let leading = tokens.iter().take(at).find_map(|token| Some((token, words::base(token)?)));
     match leading {
         Some((reading, Sense::Reads)) if !shows_to_people(tokens, reading) => {
-            Some(Said::Torn(reading.clone(), token.clone()))
+            Some(NameEvidence::Torn(reading.clone(), token.clone()))
         }
         Some((reading, Sense::Looks)) if at + 1 < tokens.len() => {
-            Some(Said::Torn(reading.clone(), token.clone()))
+            Some(NameEvidence::Torn(reading.clone(), token.clone()))
         }
-        Some(_) | None => Some(Said::Writes(token.clone())),
+        Some(_) | None => Some(NameEvidence::Writes(token.clone())),
     }
 }
 
@@ -134,46 +134,46 @@ fn shows_to_people(tokens: &[String], verb: &str) -> bool {
 }
 
 /// The evidence in a name without verbs of change.
-fn without_change(tokens: &[String]) -> Said {
+fn without_change(tokens: &[String]) -> NameEvidence {
     if let Some(first) = tokens.first().filter(|first| QUESTIONS.contains(&first.as_str())) {
-        return Said::Looks(first.clone());
+        return NameEvidence::Looks(first.clone());
     }
     let verbs: Vec<(usize, &String, Sense)> = tokens
         .iter()
         .enumerate()
         .filter_map(|(at, token)| Some((at, token, words::base(token)?)))
         .collect();
-    let Some((at, first, sense)) = verbs.first().copied() else { return Said::Nothing };
+    let Some((at, first, sense)) = verbs.first().copied() else { return NameEvidence::Nothing };
     let last = verbs.last().filter(|(last, _, _)| *last > at && *last + 1 == tokens.len());
     let is_read = |sense| matches!(sense, Sense::Reads | Sense::Looks);
     match sense {
-        Sense::Destroys | Sense::Writes => Said::Writes(first.clone()),
+        Sense::Destroys | Sense::Writes => NameEvidence::Writes(first.clone()),
         Sense::Acts => match last {
             Some((_, last, _)) if LAST_READS.contains(&last.as_str()) => {
-                Said::ThingRead((*last).clone())
+                NameEvidence::ThingRead((*last).clone())
             }
-            Some(_) | None => Said::Acts(first.clone()),
+            Some(_) | None => NameEvidence::Acts(first.clone()),
         },
         Sense::Thing => match last {
-            Some((_, last, sense)) if is_read(*sense) => Said::ThingRead((*last).clone()),
-            Some((_, last, Sense::Acts)) => Said::Acts((*last).clone()),
-            Some(_) | None if at > 0 => Said::Noun(first.clone()),
-            Some(_) | None => Said::Thing(first.clone()),
+            Some((_, last, sense)) if is_read(*sense) => NameEvidence::ThingRead((*last).clone()),
+            Some((_, last, Sense::Acts)) => NameEvidence::Acts((*last).clone()),
+            Some(_) | None if at > 0 => NameEvidence::Noun(first.clone()),
+            Some(_) | None => NameEvidence::Thing(first.clone()),
         },
-        Sense::Brings => Said::Brings(first.clone()),
-        Sense::Reads if shows_to_people(tokens, first) => Said::Acts(first.clone()),
-        Sense::Reads => Said::Reads(first.clone()),
+        Sense::Brings => NameEvidence::Brings(first.clone()),
+        Sense::Reads if shows_to_people(tokens, first) => NameEvidence::Acts(first.clone()),
+        Sense::Reads => NameEvidence::Reads(first.clone()),
         Sense::Looks => {
             let next = tokens.get(at + 1).map(String::as_str);
             match (first.as_str(), next, last) {
-                ("check", Some("in" | "out"), _) => Said::Writes(first.clone()),
+                ("check", Some("in" | "out"), _) => NameEvidence::Writes(first.clone()),
                 (_, _, Some((_, last, Sense::Acts | Sense::Thing))) => {
-                    Said::Torn(first.clone(), (*last).clone())
+                    NameEvidence::Torn(first.clone(), (*last).clone())
                 }
-                _ => Said::Looks(first.clone()),
+                _ => NameEvidence::Looks(first.clone()),
             }
         }
-        Sense::Computes => Said::Computes(first.clone()),
+        Sense::Computes => NameEvidence::Computes(first.clone()),
     }
 }
 
@@ -193,36 +193,36 @@ mod tests {
     fn a_name_is_read_by_the_verb_that_leads_it() {
         let own = str::to_owned;
         let table = [
-            ("get_invoice", Said::Reads(own("get"))),
-            ("acme_fetch_rows", Said::Reads(own("fetch"))),
-            ("invoices_list", Said::Looks(own("list"))),
-            ("is_open", Said::Looks(own("is"))),
-            ("note_read", Said::ThingRead(own("read"))),
-            ("run_list", Said::ThingRead(own("list"))),
-            ("run_query", Said::Acts(own("run"))),
-            ("mark_mail_read", Said::Acts(own("mark"))),
-            ("get_or_create_user", Said::Writes(own("create"))),
-            ("fetch_and_star", Said::Writes(own("star"))),
-            ("list_add", Said::Writes(own("add"))),
-            ("get_merge_request", Said::Torn(own("get"), own("merge"))),
-            ("get_merge_create", Said::Torn(own("get"), own("create"))),
-            ("list_merge_create", Said::Writes(own("create"))),
-            ("list_merge_vote", Said::Writes(own("vote"))),
-            ("query_run", Said::Torn(own("query"), own("run"))),
-            ("check_in", Said::Writes(own("check"))),
-            ("get_delete", Said::Destroys(own("delete"))),
-            ("deletefile", Said::Destroys(own("deletefile"))),
-            ("list_deleted_files", Said::Looks(own("list"))),
-            ("pin_message", Said::Thing(own("pin"))),
-            ("secret_key", Said::Noun(own("key"))),
-            ("weather", Said::Nothing),
-            ("", Said::Nothing),
-            ("g\u{435}t_user", Said::Odd),
-            ("g\u{435}t_delete", Said::Destroys(own("delete"))),
+            ("get_invoice", NameEvidence::Reads(own("get"))),
+            ("acme_fetch_rows", NameEvidence::Reads(own("fetch"))),
+            ("invoices_list", NameEvidence::Looks(own("list"))),
+            ("is_open", NameEvidence::Looks(own("is"))),
+            ("note_read", NameEvidence::ThingRead(own("read"))),
+            ("run_list", NameEvidence::ThingRead(own("list"))),
+            ("run_query", NameEvidence::Acts(own("run"))),
+            ("mark_mail_read", NameEvidence::Acts(own("mark"))),
+            ("get_or_create_user", NameEvidence::Writes(own("create"))),
+            ("fetch_and_star", NameEvidence::Writes(own("star"))),
+            ("list_add", NameEvidence::Writes(own("add"))),
+            ("get_merge_request", NameEvidence::Torn(own("get"), own("merge"))),
+            ("get_merge_create", NameEvidence::Torn(own("get"), own("create"))),
+            ("list_merge_create", NameEvidence::Writes(own("create"))),
+            ("list_merge_vote", NameEvidence::Writes(own("vote"))),
+            ("query_run", NameEvidence::Torn(own("query"), own("run"))),
+            ("check_in", NameEvidence::Writes(own("check"))),
+            ("get_delete", NameEvidence::Destroys(own("delete"))),
+            ("deletefile", NameEvidence::Destroys(own("deletefile"))),
+            ("list_deleted_files", NameEvidence::Looks(own("list"))),
+            ("pin_message", NameEvidence::Thing(own("pin"))),
+            ("secret_key", NameEvidence::Noun(own("key"))),
+            ("weather", NameEvidence::Nothing),
+            ("", NameEvidence::Nothing),
+            ("g\u{435}t_user", NameEvidence::Odd),
+            ("g\u{435}t_delete", NameEvidence::Destroys(own("delete"))),
         ];
         for (name, expected) in table {
             assert_eq!(read(name), expected, "{name}");
         }
-        assert_eq!(read(&"get_".repeat(10_000)), Said::Odd);
+        assert_eq!(read(&"get_".repeat(10_000)), NameEvidence::Odd);
     }
 }

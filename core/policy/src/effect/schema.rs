@@ -2,7 +2,7 @@
 
 use capstan_wire::{Json, object};
 
-use super::name::{self, Said};
+use super::name::{self, NameEvidence};
 
 /// The evidence in the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,17 +137,20 @@ fn choices(argument: &Json) -> Option<Choices> {
     let of_one = |value: &serde_json::Value| {
         let Some(text) = value.as_str() else { return Choices::Unclear };
         match name::read(text) {
-            Said::Thing(word) if !text.eq_ignore_ascii_case(&word) => Choices::Unclear,
-            Said::Destroys(_) | Said::Writes(_) | Said::Acts(_) | Said::Thing(_) => {
-                Choices::Write(text.chars().take(64).collect())
+            NameEvidence::Thing(word) if !text.eq_ignore_ascii_case(&word) => Choices::Unclear,
+            NameEvidence::Destroys(_)
+            | NameEvidence::Writes(_)
+            | NameEvidence::Acts(_)
+            | NameEvidence::Thing(_) => Choices::Write(text.chars().take(64).collect()),
+            NameEvidence::Reads(_) | NameEvidence::Looks(_) | NameEvidence::ThingRead(_) => {
+                Choices::Read
             }
-            Said::Reads(_) | Said::Looks(_) | Said::ThingRead(_) => Choices::Read,
-            Said::Noun(_)
-            | Said::Torn(..)
-            | Said::Brings(_)
-            | Said::Computes(_)
-            | Said::Nothing
-            | Said::Odd => Choices::Unclear,
+            NameEvidence::Noun(_)
+            | NameEvidence::Torn(..)
+            | NameEvidence::Brings(_)
+            | NameEvidence::Computes(_)
+            | NameEvidence::Nothing
+            | NameEvidence::Odd => Choices::Unclear,
         }
     };
     if values.len() > MAX_CHOICES {

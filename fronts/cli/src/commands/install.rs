@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use capstan_app::{AppError, Installed, Mode, Setup, Spot, Uninstalled};
 use capstan_config::Scope;
 use capstan_import::Client;
-use capstan_import::clients::{OUR_NAME, Way, put};
+use capstan_import::clients::{ClientConnection, OUR_NAME, put};
 use serde_json::json;
 
 use super::add::scope_of;
@@ -18,7 +18,9 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
     let ClientArgs { client, scope, dry_run } = args.at;
     let path = file_of(context, &args.at)?;
     let way = way(context, args)?;
-    if let (Client::ClaudeCode, ScopeArg::Project, Way::Http { .. }) = (client, scope, &way) {
+    if let (Client::ClaudeCode, ScopeArg::Project, ClientConnection::Http { .. }) =
+        (client, scope, &way)
+    {
         let message = "Capstan reads the project's `.mcp.json` too, and would connect to itself";
         return Err(AppError::usage(message).hint("remove `--http` or `--scope project`"));
     }
@@ -112,18 +114,20 @@ fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
 }
 
 /// The transport by which the client reaches Capstan.
-fn way(context: &Context, args: &InstallArgs) -> Result<Way, AppError> {
+fn way(context: &Context, args: &InstallArgs) -> Result<ClientConnection, AppError> {
     match &args.http {
         None => {
             let command = context.host.own_path()?;
-            Ok(Way::Stdio { command, args: vec!["serve".to_owned()] })
+            Ok(ClientConnection::Stdio { command, args: vec!["serve".to_owned()] })
         }
         Some(Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
-            Ok(Way::Http { url: url.clone() })
+            Ok(ClientConnection::Http { url: url.clone() })
         }
         Some(Some(url)) => Err(AppError::usage(format!("`{url}` is not the address of a gateway"))
             .hint("write `http://127.0.0.1:8080/mcp`, as `capstan serve --http` prints it")),
-        Some(None) => Ok(Way::Http { url: usual_url(&context.host.load(&context.selection)?)? }),
+        Some(None) => {
+            Ok(ClientConnection::Http { url: usual_url(&context.host.load(&context.selection)?)? })
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use capstan_app::AppError;
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
-use capstan_import::registry::{BadOffer, Chosen, Need, Offer, Way};
+use capstan_import::registry::{BadOffer, Chosen, Delivery, Need, Offer};
 use capstan_safety::clean::clean;
 use capstan_text::screen::{stdin_is_terminal, width};
 use capstan_text::table::table;
@@ -58,17 +58,17 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
         offer.choose(args.kind.as_deref()).map_err(|error| unusable(&error))?;
     let offered = format!("{} {}", line(&offer.name), line(&offer.version));
     let entry = match way {
-        Way::Entry(_) if !args.settings.is_empty() => {
+        Delivery::Entry(_) if !args.settings.is_empty() => {
             return Err(AppError::usage("`--set` works only for bundles")
                 .hint("required values become variables, which you set"));
         }
-        Way::Entry(entry) => {
+        Delivery::Entry(entry) => {
             context.print.note(&format!("{offered}: {}", shown(&entry)));
             refuse_private(context, &entry).await?;
             tell_pairs(context, &entry);
             *entry
         }
-        Way::Bundle { url, sha256 } => {
+        Delivery::Bundle { url, sha256 } => {
             context.print.note(&format!("{offered}: the bundle {}", line(&url)));
             // Only the contents of the bundle show what will be started.
             let settings = settings(args)?;

@@ -82,7 +82,7 @@ impl Page {
             None => (None, authority),
         };
         let host = without_port(address)?.to_lowercase();
-        let place = Place::read(&host)?;
+        let place = HostLocation::read(&host)?;
         let mut warnings = Vec::new();
         if user.is_some() {
             warnings.push("the text before the `@` is not the host");
@@ -90,7 +90,7 @@ impl Page {
         if !host.is_ascii() || host.split('.').any(|label| label.starts_with("xn--")) {
             warnings.push("the host has letters that can look like others");
         }
-        if !secure && place == Place::Elsewhere {
+        if !secure && place == HostLocation::Elsewhere {
             warnings.push("the connection is not encrypted; others can read what you enter");
         }
         Some(Self { host: spelled_out(&host), warnings })
@@ -99,12 +99,12 @@ impl Page {
 
 /// The location of a host: this machine or another.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum HostLocation {
     Here,
     Elsewhere,
 }
 
-impl Place {
+impl HostLocation {
     /// Classifies a host; `None` if parsers could read it differently.
     fn read(host: &str) -> Option<Self> {
         let here = |here: bool| if here { Self::Here } else { Self::Elsewhere };

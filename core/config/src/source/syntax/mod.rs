@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::redact::scrub;
-use crate::source::Place;
+use crate::source::FilePosition;
 use crate::source::problem::{Problem, Report};
 use crate::source::tree::Table;
 
@@ -76,7 +76,7 @@ impl Syntax {
         self.parse(text).map_err(|Fault { message, span }| {
             let mut problem = Problem::error(format!("not valid {}: {message}", self.as_str()))
                 .help("the file is not used until this is fixed");
-            problem.place = Some(Place::of(path, text, &span));
+            problem.place = Some(FilePosition::of(path, text, &span));
             // The message may repeat a key, and a key may be a token.
             scrub(path, text, [&mut problem]);
             Box::new(problem)
