@@ -117,7 +117,7 @@ fn what_takes_too_many_bytes_is_said_and_no_more_of_it_is_copied() {
         let (lacking, left) = write("few", MAX_ALL_BYTES);
         assert!(lacking.is_none() && left < MAX_ALL_BYTES - 400_000, "{lacking:?} {left}");
         let (lacking, left) = write("many", MAX_ALL_BYTES);
-        assert!(lacking.unwrap().contains("one tool"));
+        assert!(lacking.unwrap().contains("too large"));
         assert_eq!(left, MAX_ALL_BYTES - MAX_BYTES, "what was looked at counts");
         let (lacking, left) = write("few", 200_000);
         assert!(lacking.unwrap().contains("before it"));

@@ -116,7 +116,7 @@ fn a_file_that_is_put_in_the_place_of_another_is_seen_and_so_is_one_that_appears
     assert!(!scene.has("f__echo"));
     fs::remove_file(&file).unwrap();
     let said = scene.gateway.says("config.toml was removed");
-    assert!(said.contains("(servers: g)") && said.contains("left: none"), "{said}");
+    assert!(said.contains("its servers (g)") && said.contains("remaining servers: none"), "{said}");
     scene.vanishes("g__echo");
 }
 

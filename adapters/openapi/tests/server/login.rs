@@ -272,11 +272,11 @@ async fn what_does_not_fit_the_document_is_said_and_never_sent() {
         ("bearer", Credentials::Token(secret("a-token\r\n")), "contains a line break or another"),
         ("login", Credentials::Token(secret("tokén")), "another character that cannot be sent"),
         ("biscuit", Credentials::Token(secret("crumb\0")), "another character that cannot be sent"),
-        ("name", token(), "something else than it takes: it requires a name and a password"),
+        ("name", token(), "the wrong kind of credentials: it requires a name and a password"),
         (
             "key",
             client(SECRET, None),
-            "something else than it takes: it requires a key in the header",
+            "the wrong kind of credentials: it requires a key in the header",
         ),
         (
             "far",
@@ -290,7 +290,7 @@ async fn what_does_not_fit_the_document_is_said_and_never_sent() {
             client(SECRET, Some("http://far.example/t".to_owned())),
             "must begin with `https://`",
         ),
-        ("login", client(SECRET, Some("file:///etc/passwd".to_owned())), "no HTTP"),
+        ("login", client(SECRET, Some("file:///etc/passwd".to_owned())), "not HTTP"),
     ] {
         let scene = scene(Bank::default(), vec![(name, credentials)]).await;
         scene.tools().await.unwrap();

@@ -55,7 +55,7 @@ fn a_mismatch_says_where_what_was_expected_and_what_was_given() {
             "`x` matches none of 2 forms; for the closest one, `x.a` is missing",
         ),
         (r#"{"oneOf":[{},{}]}"#, "1", "`x` must match exactly one form, but matches several"),
-        (r#"{"not":{}}"#, "1", "`x` does not fit `not`"),
+        (r#"{"not":{}}"#, "1", "`x` does not match `not`"),
     ] {
         assert_eq!(of_x(schema, value), expected, "{schema}");
     }

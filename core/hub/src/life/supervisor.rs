@@ -156,7 +156,7 @@ impl Supervisor {
                 }
             }
             Err(error) => {
-                warn!(%error, cause = ?error.cause, "the usage of servers cannot be read")
+                warn!(%error, cause = ?error.cause, "the usage of servers cannot be read");
             }
         }
     }

@@ -7,7 +7,7 @@ use capstan_model::Effect;
 use capstan_wire::{Json, object};
 
 use super::description::{self, Action, DescriptionEvidence};
-use super::name::{self, NameEvidence};
+use super::name::{self, Verb};
 use super::schema::{self, Choices, Shape};
 use super::words::{self, Sense};
 
@@ -24,7 +24,7 @@ pub(super) struct Judged {
 
 /// All evidence about a tool.
 struct Evidence {
-    said: NameEvidence,
+    said: Verb,
     spoken: DescriptionEvidence,
     shape: Shape,
 }
@@ -46,19 +46,19 @@ pub(super) fn classify(tool: &str, definition: &Json) -> Judged {
     let mut reasons = evidence.reasons();
     reasons.extend(tipped);
     let destroys = match evidence.said {
-        NameEvidence::Destroys(verb) => Some(verb),
-        NameEvidence::Writes(_)
-        | NameEvidence::Acts(_)
-        | NameEvidence::Thing(_)
-        | NameEvidence::Noun(_)
-        | NameEvidence::ThingRead(_)
-        | NameEvidence::Torn(..)
-        | NameEvidence::Brings(_)
-        | NameEvidence::Reads(_)
-        | NameEvidence::Looks(_)
-        | NameEvidence::Computes(_)
-        | NameEvidence::Nothing
-        | NameEvidence::Odd => None,
+        Verb::Destroys(verb) => Some(verb),
+        Verb::Writes(_)
+        | Verb::Acts(_)
+        | Verb::Thing(_)
+        | Verb::Noun(_)
+        | Verb::ThingRead(_)
+        | Verb::Torn(..)
+        | Verb::Brings(_)
+        | Verb::Reads(_)
+        | Verb::Looks(_)
+        | Verb::Computes(_)
+        | Verb::Nothing
+        | Verb::Odd => None,
     };
     Judged { effect, confidence, reasons, destroys }
 }
@@ -71,58 +71,53 @@ impl Evidence {
         use Action::{Acts, Brings, Computes, Looks, Pictures, Reads, Thing, Writes};
         let does = self.spoken.head.as_ref().map(|head| head.does);
         match (&self.said, does) {
-            (NameEvidence::Destroys(_), _) => Verdict::write(98),
-            (NameEvidence::Writes(_), _) => Verdict::write(92),
-            (NameEvidence::Torn(_, change), _) => self.weigh_torn(change, does),
+            (Verb::Destroys(_), _) => Verdict::write(98),
+            (Verb::Writes(_), _) => Verdict::write(92),
+            (Verb::Torn(_, change), _) => self.weigh_torn(change, does),
 
-            (
-                NameEvidence::Acts(_) | NameEvidence::Thing(_) | NameEvidence::Noun(_),
-                Some(Writes | Acts | Thing),
-            ) => Verdict::write(80),
-            (
-                NameEvidence::Acts(verb) | NameEvidence::Thing(verb) | NameEvidence::Noun(verb),
-                Some(Pictures),
-            ) if pictures(verb) => self.computed(),
-            (NameEvidence::Acts(_), Some(Reads)) => self.unknown(),
-            (NameEvidence::Acts(_), Some(Looks)) if self.spoken.claims_read => self.unknown(),
-            (NameEvidence::Acts(_), Some(Looks | Brings | Computes | Pictures) | None) => {
+            (Verb::Acts(_) | Verb::Thing(_) | Verb::Noun(_), Some(Writes | Acts | Thing)) => {
+                Verdict::write(80)
+            }
+            (Verb::Acts(verb) | Verb::Thing(verb) | Verb::Noun(verb), Some(Pictures))
+                if pictures(verb) =>
+            {
+                self.computed()
+            }
+            (Verb::Acts(_), Some(Reads)) => self.unknown(),
+            (Verb::Acts(_), Some(Looks)) if self.spoken.claims_read => self.unknown(),
+            (Verb::Acts(_), Some(Looks | Brings | Computes | Pictures) | None) => {
                 Verdict::write(60)
             }
-            (NameEvidence::Thing(_) | NameEvidence::Noun(_), Some(Reads | Looks)) => self.read(65),
-            (
-                NameEvidence::Thing(_) | NameEvidence::Noun(_),
-                Some(Brings | Computes | Pictures),
-            ) => self.unknown(),
-            (NameEvidence::Thing(_), None) => Verdict::write(55),
-            (NameEvidence::Noun(_), None) => self.unknown(),
+            (Verb::Thing(_) | Verb::Noun(_), Some(Reads | Looks)) => self.read(65),
+            (Verb::Thing(_) | Verb::Noun(_), Some(Brings | Computes | Pictures)) => self.unknown(),
+            (Verb::Thing(_), None) => Verdict::write(55),
+            (Verb::Noun(_), None) => self.unknown(),
 
-            (NameEvidence::ThingRead(_), Some(Reads | Looks)) => self.read(75),
-            (NameEvidence::ThingRead(_), Some(Writes | Acts)) => Verdict::write(70),
-            (NameEvidence::ThingRead(_), Some(Thing | Brings | Computes | Pictures) | None) => {
+            (Verb::ThingRead(_), Some(Reads | Looks)) => self.read(75),
+            (Verb::ThingRead(_), Some(Writes | Acts)) => Verdict::write(70),
+            (Verb::ThingRead(_), Some(Thing | Brings | Computes | Pictures) | None) => {
                 self.unknown()
             }
 
-            (NameEvidence::Reads(_), Some(Reads | Looks)) => self.read(90),
-            (NameEvidence::Looks(_), Some(Reads | Looks)) => self.read(85),
-            (NameEvidence::Reads(_), Some(Computes | Brings | Pictures) | None) => self.read(75),
-            (NameEvidence::Looks(_), Some(Computes) | None)
-            | (NameEvidence::Reads(_), Some(Thing)) => self.read(65),
+            (Verb::Reads(_), Some(Reads | Looks)) => self.read(90),
+            (Verb::Looks(_), Some(Reads | Looks)) => self.read(85),
+            (Verb::Reads(_), Some(Computes | Brings | Pictures) | None) => self.read(75),
+            (Verb::Looks(_), Some(Computes) | None) | (Verb::Reads(_), Some(Thing)) => {
+                self.read(65)
+            }
             // `grep` prints its matches, but not on paper.
-            (NameEvidence::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
-            (NameEvidence::Reads(_), Some(Acts)) => self.unknown(),
+            (Verb::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
+            (Verb::Reads(_), Some(Acts)) => self.unknown(),
             // The description disambiguates the verb of the name: "check a box".
-            (NameEvidence::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),
-            (NameEvidence::Looks(_), Some(Acts | Thing | Brings | Pictures)) => self.unknown(),
+            (Verb::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),
+            (Verb::Looks(_), Some(Acts | Thing | Brings | Pictures)) => self.unknown(),
 
-            (NameEvidence::Computes(_), Some(Reads | Looks | Computes | Pictures) | None) => {
+            (Verb::Computes(_), Some(Reads | Looks | Computes | Pictures) | None) => {
                 self.computed()
             }
-            (NameEvidence::Computes(_), Some(Acts | Thing | Brings)) => self.unknown(),
-            (NameEvidence::Brings(_), Some(Pictures)) => self.computed(),
-            (
-                NameEvidence::Brings(_),
-                Some(Acts | Thing | Brings | Reads | Looks | Computes) | None,
-            ) => {
+            (Verb::Computes(_), Some(Acts | Thing | Brings)) => self.unknown(),
+            (Verb::Brings(_), Some(Pictures)) => self.computed(),
+            (Verb::Brings(_), Some(Acts | Thing | Brings | Reads | Looks | Computes) | None) => {
                 if self.file().is_some() {
                     Verdict::write(60)
                 } else {
@@ -130,16 +125,13 @@ impl Evidence {
                 }
             }
             (
-                NameEvidence::Reads(_)
-                | NameEvidence::Looks(_)
-                | NameEvidence::Computes(_)
-                | NameEvidence::Brings(_),
+                Verb::Reads(_) | Verb::Looks(_) | Verb::Computes(_) | Verb::Brings(_),
                 Some(Writes),
             ) => Verdict::write(60),
 
-            (NameEvidence::Nothing, _) => self.weigh_nameless(does),
-            (NameEvidence::Odd, Some(Writes)) => Verdict::write(70),
-            (NameEvidence::Odd, _) => self.unknown(),
+            (Verb::Nothing, _) => self.weigh_nameless(does),
+            (Verb::Odd, Some(Writes)) => Verdict::write(70),
+            (Verb::Odd, _) => self.unknown(),
         }
     }
 
@@ -196,10 +188,8 @@ impl Evidence {
             return Verdict(Effect::Write, 75, Some(format!("description: also `{word}`")));
         }
         let does = self.spoken.head.as_ref().map(|head| head.does);
-        let reads_twice = matches!(
-            (&self.said, does),
-            (NameEvidence::Reads(_) | NameEvidence::Looks(_), Some(Action::Reads))
-        );
+        let reads_twice =
+            matches!((&self.said, does), (Verb::Reads(_) | Verb::Looks(_), Some(Action::Reads)));
         if let Choices::Write(value) = &self.shape.choices {
             // A list may be filtered by kinds of changes.
             let effect = if reads_twice { Effect::Unknown } else { Effect::Write };
@@ -244,14 +234,14 @@ impl Evidence {
             )
         };
         if let Some(argument) = &self.shape.of_code {
-            let only_looks_at_it = matches!(self.said, NameEvidence::Reads(_)) && is_data(argument);
+            let only_looks_at_it = matches!(self.said, Verb::Reads(_)) && is_data(argument);
             let is_query =
                 matches!(argument.as_str(), "sql" | "statement" | "cypher" | "sql_query");
             let is_fine = only_looks_at_it || (is_query && self.spoken.claims_read);
             return (!is_fine).then(|| format!("argument: `{argument}` can say anything"));
         }
         let does = self.spoken.head.as_ref().map(|head| head.does);
-        let is_query = matches!(&self.said, NameEvidence::Looks(word) if word == "query");
+        let is_query = matches!(&self.said, Verb::Looks(word) if word == "query");
         let queries = is_query || does == Some(Action::Looks);
         let is_open = queries && self.spoken.speaks_sql && !self.spoken.claims_read;
         is_open.then(|| "description: a query that can say anything".to_owned())
@@ -266,26 +256,22 @@ impl Evidence {
     fn reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         match &self.said {
-            NameEvidence::Destroys(verb) => reasons.push(format!("name: `{verb}` takes away")),
-            NameEvidence::Writes(verb) => reasons.push(format!("name: `{verb}` changes something")),
-            NameEvidence::Acts(verb) => reasons.push(format!("name: `{verb}` acts")),
-            NameEvidence::Thing(word) | NameEvidence::Noun(word) => {
+            Verb::Destroys(verb) => reasons.push(format!("name: `{verb}` takes away")),
+            Verb::Writes(verb) => reasons.push(format!("name: `{verb}` changes something")),
+            Verb::Acts(verb) => reasons.push(format!("name: `{verb}` acts")),
+            Verb::Thing(word) | Verb::Noun(word) => {
                 reasons.push(format!("name: `{word}` may be a verb of change"));
             }
-            NameEvidence::Torn(verb, other) => {
+            Verb::Torn(verb, other) => {
                 reasons.push(format!("name: `{verb}` reads, but there is `{other}`"));
             }
-            NameEvidence::Brings(verb) => reasons.push(format!("name: `{verb}` may leave a file")),
-            NameEvidence::Reads(verb)
-            | NameEvidence::Looks(verb)
-            | NameEvidence::ThingRead(verb) => {
+            Verb::Brings(verb) => reasons.push(format!("name: `{verb}` may leave a file")),
+            Verb::Reads(verb) | Verb::Looks(verb) | Verb::ThingRead(verb) => {
                 reasons.push(format!("name: `{verb}` reads"));
             }
-            NameEvidence::Computes(verb) => {
-                reasons.push(format!("name: `{verb}` works something out"))
-            }
-            NameEvidence::Nothing => reasons.push("name: no verb".to_owned()),
-            NameEvidence::Odd => reasons.push("name: cannot be read for sure".to_owned()),
+            Verb::Computes(verb) => reasons.push(format!("name: `{verb}` works something out")),
+            Verb::Nothing => reasons.push("name: no verb".to_owned()),
+            Verb::Odd => reasons.push("name: cannot be read for sure".to_owned()),
         }
         if let Some(head) = &self.spoken.head {
             let what = match head.does {

@@ -119,25 +119,25 @@ pub(super) fn read(description: &str) -> DescriptionEvidence {
         return DescriptionEvidence::default();
     };
     let head = head(first);
-    let mut spoken = DescriptionEvidence {
+    let mut evidence = DescriptionEvidence {
         joined: head.as_ref().and_then(|(at, _)| joined(first, *at)),
         head: head.and_then(|(at, does)| Some(Head::new(does, first.get(at)?))),
         later: later(first, rest),
         claims_read: claims_read(&text),
         speaks_sql: words::names_language(&text),
     };
-    if spoken.head.is_none() {
+    if evidence.head.is_none() {
         match foreign::read(&text) {
             Some(foreign::VerbEffect::Writes(word)) => {
-                spoken.head = Some(Head::new(Action::Writes, word))
+                evidence.head = Some(Head::new(Action::Writes, word));
             }
             Some(foreign::VerbEffect::Reads(word)) => {
-                spoken.head = Some(Head::new(Action::Reads, word))
+                evidence.head = Some(Head::new(Action::Reads, word));
             }
             None => {}
         }
     }
-    spoken
+    evidence
 }
 
 // === impl Head ===

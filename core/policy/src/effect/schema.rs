@@ -2,7 +2,7 @@
 
 use capstan_wire::{Json, object};
 
-use super::name::{self, NameEvidence};
+use super::name::{self, Verb};
 
 /// The evidence in the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,20 +137,17 @@ fn choices(argument: &Json) -> Option<Choices> {
     let of_one = |value: &serde_json::Value| {
         let Some(text) = value.as_str() else { return Choices::Unclear };
         match name::read(text) {
-            NameEvidence::Thing(word) if !text.eq_ignore_ascii_case(&word) => Choices::Unclear,
-            NameEvidence::Destroys(_)
-            | NameEvidence::Writes(_)
-            | NameEvidence::Acts(_)
-            | NameEvidence::Thing(_) => Choices::Write(text.chars().take(64).collect()),
-            NameEvidence::Reads(_) | NameEvidence::Looks(_) | NameEvidence::ThingRead(_) => {
-                Choices::Read
+            Verb::Thing(word) if !text.eq_ignore_ascii_case(&word) => Choices::Unclear,
+            Verb::Destroys(_) | Verb::Writes(_) | Verb::Acts(_) | Verb::Thing(_) => {
+                Choices::Write(text.chars().take(64).collect())
             }
-            NameEvidence::Noun(_)
-            | NameEvidence::Torn(..)
-            | NameEvidence::Brings(_)
-            | NameEvidence::Computes(_)
-            | NameEvidence::Nothing
-            | NameEvidence::Odd => Choices::Unclear,
+            Verb::Reads(_) | Verb::Looks(_) | Verb::ThingRead(_) => Choices::Read,
+            Verb::Noun(_)
+            | Verb::Torn(..)
+            | Verb::Brings(_)
+            | Verb::Computes(_)
+            | Verb::Nothing
+            | Verb::Odd => Choices::Unclear,
         }
     };
     if values.len() > MAX_CHOICES {
