@@ -7,7 +7,7 @@ use capstan_policy::Policy;
 use indexmap::IndexMap;
 
 use crate::catalog::Catalog;
-use crate::elicit::OpenQuestions;
+use crate::back_channel::OpenQuestions;
 use crate::hub::{Hub, Limits};
 use crate::life::{Server, Supervision, Supervisor, Terms};
 use crate::ports::{AuditLog, Backend, Changes, Clock};

@@ -18,7 +18,7 @@ use futures::future::join_all;
 use indexmap::IndexMap;
 
 use crate::catalog::{Alphabet, Catalog, ToolView};
-use crate::elicit::OpenQuestions;
+use crate::back_channel::OpenQuestions;
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
 use crate::ports::{AuditLog, Changes, Clock, Item, Listener, Operator};

@@ -8,7 +8,7 @@
 //! - [`pipeline`]: the steps of a call, one file each; [`entry`]: the audit entry of a call.
 //! - [`catalog`]: the tools, resources and prompts of all servers.
 //! - [`approvals`]: the operator's answers to `ask`, and how long they hold.
-//! - [`elicit`]: the gate for questions that servers ask; [`trace`]: tracing of calls.
+//! - [`back_channel`]: the gate for questions that servers ask; [`trace`]: tracing of calls.
 //! - [`life`]: starting and stopping servers; [`rates`]: limits on calls over time.
 //! - [`pins`]: the approved definitions of tools.
 //! - [`told`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
@@ -24,7 +24,7 @@ pub mod pipeline;
 pub mod entry;
 pub mod catalog;
 pub mod approvals;
-pub mod elicit;
+pub mod back_channel;
 pub mod absent;
 pub mod life;
 pub mod trace;

@@ -14,7 +14,7 @@ use super::admit::Ticket;
 use super::outgoing::Outgoing;
 use super::wake::listing_of;
 use crate::Answer;
-use crate::elicit::Gate;
+use crate::back_channel::Gate;
 use crate::hub::Hub;
 use crate::life::Lease;
 use crate::ports::Operator;

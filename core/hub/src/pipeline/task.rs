@@ -8,7 +8,7 @@ use capstan_wire::{Json, compose, object};
 use super::attempt::Attempt;
 use super::outgoing::{Outgoing, TaskOp, TaskRequest};
 use super::screen::check_size;
-use crate::elicit::Gate;
+use crate::back_channel::Gate;
 use crate::hub::Hub;
 use crate::life::Server;
 use crate::ports::{BoxFuture, Operator};

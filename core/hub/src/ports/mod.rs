@@ -1,13 +1,13 @@
 //! The ports: traits through which the hub uses servers, people, storage and the clock.
 //!
-//! Servers and the clock are defined here, the two sides of a conversation in `operator`, messages
+//! Servers and the clock are defined here, the two sides of a conversation in `client`, messages
 //! that belong to no call in `listener`, the audit log in `audit`, storage in `store`, `pins` and
 //! `rules`, and manifests and usage of servers in `life`.
 
 mod audit;
 mod life;
 mod listener;
-mod operator;
+mod client;
 mod pins;
 mod rules;
 mod store;
@@ -15,7 +15,7 @@ mod store;
 pub use audit::{AuditLog, Settling, Unwritten};
 pub use life::{Footprint, Manifests, Pace, UsageLog, UsageRow};
 pub use listener::{Changes, Listener};
-pub use operator::{
+pub use client::{
     Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
 };
 pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
