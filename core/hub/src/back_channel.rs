@@ -1,4 +1,12 @@
-//! The gate for questions that a server asks the operator during a call.
+//! The way back from a server to the client of a call, with a gate for the server's questions.
+//!
+//! An adapter gets a [`BackChannel`] with each call and cannot reach the client without it:
+//!
+//! ```compile_fail,E0616
+//! fn bypass(back: &capstan_hub::BackChannel) {
+//!     let _ = back.0.client.wishes();
+//! }
+//! ```
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,189 +14,178 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use capstan_model::{ServerName, Trust, Verdict};
 use capstan_policy::Policy;
 use capstan_wire::Json;
-use futures::FutureExt;
 use futures::future::{Either, select};
 use tracing::warn;
 
-use crate::Limits;
-use crate::hub::Hub;
-use crate::ports::{
-    Approval, Ask, BoxFuture, Clock, Elicitation, Notice, Operator, Question, Reply, Unanswered,
-    Wishes,
-};
+use crate::hub::{Hub, Limits};
+use crate::ports::{Ask, Asking, AuditLog, ClientSide, Clock, Notice, Unanswered, Wishes};
+use crate::requester::{CallGroup, ClientId, ClientIdentity, PersonId};
 
-/// If there are several peers, each may have this fraction (1/n) of the open questions.
+/// If there are several clients, each may have this fraction (1/n) of the open questions.
 const SHARES: usize = 4;
 
-/// A gate between a server and the operator. It forwards the questions that the rules allow, up to
-/// a limit of open questions, and declines those that are not answered before the deadline.
-pub struct Gate {
-    operator: Arc<dyn Operator>,
-    policy: Arc<Policy>,
-    clock: Arc<dyn Clock>,
-    limits: Limits,
-    open: Arc<OpenQuestions>,
+/// The way back from a server to the client of one call.
+///
+/// It forwards the questions that the rules allow, up to a limit of open questions, and declines
+/// those that are not answered before the deadline. Clones share the same client.
+#[derive(Clone)]
+pub struct BackChannel(Arc<Route>);
+
+struct Route {
+    gate: Arc<QuestionGate>,
+    client: Arc<dyn ClientSide>,
+    identity: ClientIdentity,
     /// The server whose questions are forwarded.
     server: ServerName,
-    /// True if a large answer may be streamed.
-    may_flow: bool,
 }
 
-/// The number of open questions of servers, by the peer that has to answer them.
+/// The rules and limits for questions of servers.
+pub(crate) struct QuestionGate {
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) audit: Arc<dyn AuditLog>,
+    pub(crate) limits: Limits,
+    pub(crate) open: Arc<OpenQuestions>,
+}
+
+/// The number of open questions of servers, by the client that has to answer them.
 #[derive(Debug, Default)]
-pub struct OpenQuestions(Mutex<HashMap<u64, usize>>);
+pub struct OpenQuestions(Mutex<HashMap<Option<ClientId>, usize>>);
 
 /// A place in the limit of open questions, released on drop.
-struct Place {
-    open: Arc<OpenQuestions>,
-    peer: u64,
+struct Place<'a> {
+    open: &'a OpenQuestions,
+    client: Option<ClientId>,
 }
 
-// === impl Gate ===
+// === impl BackChannel ===
 
-impl Gate {
-    pub(crate) fn new(hub: &Hub, server: &ServerName, operator: Arc<dyn Operator>) -> Self {
-        Self {
-            operator,
-            policy: Arc::clone(&hub.policy),
-            clock: Arc::clone(&hub.clock),
-            limits: hub.limits,
-            open: Arc::clone(&hub.open_questions),
-            server: server.clone(),
-            may_flow: !hub.audit.withholds(),
-        }
-    }
-
-    fn forbids(&self, server: &ServerName) -> bool {
-        forbids(&self.policy, &*self.clock, server)
-    }
-
-    /// Takes a place for a question; `None` if the limit or the peer's share is reached.
-    fn take_place(&self) -> Option<Place> {
-        let (peer, most) = (self.operator.peer(), self.limits.max_questions);
-        // If there is only one peer, its share is the whole limit.
-        let each = if peer == 0 { most } else { most.div_ceil(SHARES) };
-        let mut open = self.open.counts();
-        let of_peer = open.get(&peer).copied().unwrap_or_default();
-        if open.values().sum::<usize>() >= most || of_peer >= each {
-            return None;
-        }
-        open.insert(peer, of_peer + 1);
-        drop(open);
-        Some(Place { open: Arc::clone(&self.open), peer })
-    }
-
-    /// Forwards a question; `None` if it may not be asked or is not answered before the deadline.
-    async fn pass<'a, T>(
-        &self,
+impl BackChannel {
+    /// Creates the way back from a server to a client.
+    pub fn new(
+        hub: &Hub,
         server: &ServerName,
-        ask: impl FnOnce() -> BoxFuture<'a, T>,
-    ) -> Option<T> {
-        if self.forbids(server) {
-            return None;
+        client: Arc<dyn ClientSide>,
+        identity: ClientIdentity,
+    ) -> Self {
+        let (gate, server) = (Arc::clone(&hub.gate), server.clone());
+        Self(Arc::new(Route { gate, client, identity, server }))
+    }
+
+    /// Asks the client a question of the server.
+    ///
+    /// # Errors
+    /// When the client answers with an error. A question that may not be asked, or is not answered
+    /// before the deadline, is declined.
+    pub async fn ask(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
+        let Route { gate, client, identity, server } = &*self.0;
+        if gate.forbids(server) {
+            return Unanswered::declined(asking);
         }
-        let Some(_place) = self.take_place() else {
-            let limit = self.limits.max_questions;
+        let Some(_place) = gate.open.take(identity.client, gate.limits.max_questions) else {
+            let limit = gate.limits.max_questions;
             warn!(%server, limit, "too many open questions; this one is declined");
-            return None;
+            return Unanswered::declined(asking);
         };
-        let too_late = self.clock.sleep(self.limits.question_wait);
-        match select(ask(), too_late).await {
-            Either::Left((reply, _)) => Some(reply),
+        let too_late = gate.clock.sleep(gate.limits.question_wait);
+        let question = client.ask(Ask { server: server.clone(), asking, params });
+        match select(question, too_late).await {
+            Either::Left((answer, _)) => answer,
             Either::Right(((), _)) => {
                 warn!(%server, "nobody answered the server's question in time; it is declined");
-                None
+                Unanswered::declined(asking)
             }
         }
+    }
+
+    /// Forwards a progress or log message of the call.
+    pub fn notice(&self, notice: Notice) {
+        self.0.client.notice(notice);
+    }
+
+    /// The client program's capabilities, unchanged; `None` for a person.
+    pub fn capabilities(&self) -> Option<Json> {
+        self.0.client.capabilities()
+    }
+
+    /// The client's preferences for how the call is sent, as far as they can be granted.
+    pub fn wishes(&self) -> Wishes {
+        let Route { gate, client, server, .. } = &*self.0;
+        let wishes = client.wishes();
+        // A forbidden question is declined here and not passed to the client.
+        let input_required = wishes.input_required && !gate.forbids(server);
+        // An answer that waits for its audit entry is not streamed.
+        let flow = wishes.flow && !gate.audit.withholds();
+        Wishes { input_required, flow, ..wishes }
+    }
+
+    /// The calls among which a question may belong to any.
+    pub fn group(&self) -> CallGroup {
+        self.0.identity.group
+    }
+
+    /// The person behind the client.
+    pub fn person(&self) -> PersonId {
+        self.0.identity.person
+    }
+
+    /// True if messages about the call can still be delivered after its answer.
+    pub fn outlives_answer(&self) -> bool {
+        self.0.client.outlives_answer()
+    }
+}
+
+// === impl QuestionGate ===
+
+impl QuestionGate {
+    /// True if a server may ask no questions.
+    fn forbids(&self, server: &ServerName) -> bool {
+        let denied = self
+            .policy
+            .rule_on_elicitation(server, self.clock.now())
+            .is_some_and(|ruling| ruling.verdict == Verdict::Deny);
+        denied || self.policy.trust_of(server) == Trust::Sandboxed
     }
 }
 
 impl Hub {
     /// True if a server may ask the other side of a front any questions.
     pub fn may_ask(&self, server: &ServerName) -> bool {
-        !forbids(&self.policy, &*self.clock, server)
-    }
-}
-
-fn forbids(policy: &Policy, clock: &dyn Clock, server: &ServerName) -> bool {
-    let denied = policy
-        .rule_on_elicitation(server, clock.now())
-        .is_some_and(|ruling| ruling.verdict == Verdict::Deny);
-    denied || policy.trust_of(server) == Trust::Sandboxed
-}
-
-impl Operator for Gate {
-    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
-        self.operator.approve(question)
-    }
-
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        async move {
-            let server = elicitation.server.clone();
-            let ask = || self.operator.elicit(elicitation);
-            self.pass(&server, ask).await.unwrap_or(Reply::Decline)
-        }
-        .boxed()
-    }
-
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
-        async move {
-            let (server, asking) = (ask.server.clone(), ask.asking);
-            let answer = self.pass(&server, || self.operator.ask(ask)).await;
-            answer.unwrap_or_else(|| Unanswered::declined(asking))
-        }
-        .boxed()
-    }
-
-    fn able(&self) -> Option<Json> {
-        self.operator.able()
-    }
-
-    fn wishes(&self) -> Wishes {
-        let wishes = self.operator.wishes();
-        // A forbidden question is declined here and not passed to the client.
-        let input_required = wishes.input_required && !self.forbids(&self.server);
-        Wishes { input_required, flow: wishes.flow && self.may_flow, ..wishes }
-    }
-
-    fn party(&self) -> u64 {
-        self.operator.party()
-    }
-
-    fn person(&self) -> u64 {
-        self.operator.person()
-    }
-
-    fn peer(&self) -> u64 {
-        self.operator.peer()
-    }
-
-    fn hears_on(&self) -> bool {
-        self.operator.hears_on()
-    }
-
-    fn notice(&self, notice: Notice) {
-        self.operator.notice(notice);
+        !self.gate.forbids(server)
     }
 }
 
 // === impl OpenQuestions ===
 
 impl OpenQuestions {
-    fn counts(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+    /// Takes a place for a question; `None` if the limit or the client's share is reached.
+    fn take(&self, client: Option<ClientId>, limit: usize) -> Option<Place<'_>> {
+        // If there is only one client, its share is the whole limit.
+        let share = if client.is_none() { limit } else { limit.div_ceil(SHARES) };
+        let mut counts = self.counts();
+        let of_client = counts.get(&client).copied().unwrap_or_default();
+        if counts.values().sum::<usize>() >= limit || of_client >= share {
+            return None;
+        }
+        counts.insert(client, of_client + 1);
+        drop(counts);
+        Some(Place { open: self, client })
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<Option<ClientId>, usize>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 // === impl Place ===
 
-impl Drop for Place {
+impl Drop for Place<'_> {
     fn drop(&mut self) {
-        let mut open = self.open.counts();
-        if let Some(count) = open.get_mut(&self.peer) {
+        let mut counts = self.open.counts();
+        if let Some(count) = counts.get_mut(&self.client) {
             *count = count.saturating_sub(1);
             if *count == 0 {
-                open.remove(&self.peer);
+                counts.remove(&self.client);
             }
         }
     }

@@ -40,6 +40,7 @@ use tracing::{Instrument, debug, warn};
 use self::mirror::{Mirror, encode};
 use self::refusals::{error_in, is_session_lost};
 use crate::channel::dispatch::dispatch;
+use crate::channel::pending::Recipient;
 use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError, Said};
 use crate::fault::Fault;
@@ -152,14 +153,15 @@ impl Channel for HttpChannel {
         may_run: MayRun,
     ) -> BoxFuture<'a, Result<Said<Box<Flow>>, RequestError>> {
         let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
-        let (operator, limit) = (request.operator.clone(), request.limit);
+        let client = request.recipient.as_ref().and_then(Recipient::client).cloned();
+        let limit = request.limit;
         async move {
             let exchange = pin!(async move {
                 let large = http.exchange(id, method, params, Takes::Coming).await?;
                 let Some((came, rest)) = large else { return Ok(None) };
                 // Checked only now: meanwhile a message may have been sent to the client, and after
                 // that it takes only a whole answer.
-                if operator.is_some_and(|operator| operator.wishes().flow) && !Link::is_logged() {
+                if client.is_some_and(|back| back.wishes().flow) && !Link::is_logged() {
                     let begun = Box::pin(http.begin(id, (may_run, limit), came, rest)).await;
                     return begun.map_err(ExchangeError::from);
                 }

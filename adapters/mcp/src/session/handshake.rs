@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use capstan_hub::ports::{About, Operator};
+use capstan_hub::BackChannel;
+use capstan_hub::ports::About;
 use capstan_wire::{Json, Reply, compose, object, protocol};
 
 use crate::channel::{Channel, Request, RequestError};
@@ -25,6 +26,16 @@ pub(crate) struct Hello {
     pub(crate) about: About,
 }
 
+/// The requester of a message to a modern server.
+pub(crate) enum RequestedBy {
+    /// We ourselves, for example for a list.
+    Us,
+    /// A person.
+    Person,
+    /// A client program with these capabilities.
+    Program(Json),
+}
+
 /// The reason why there is no session.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HandshakeError {
@@ -34,6 +45,15 @@ pub(crate) enum HandshakeError {
     /// Any other failure.
     #[error("{0}")]
     Failed(Fault),
+}
+
+// === impl RequestedBy ===
+
+impl RequestedBy {
+    /// The client behind a back channel.
+    pub(crate) fn client(back: &BackChannel) -> Self {
+        back.capabilities().map_or(Self::Person, Self::Program)
+    }
 }
 
 /// The client's name and version, in both eras.
@@ -66,16 +86,14 @@ fn offered(settings: &Terms, others: Others) -> Json {
 }
 
 /// The capabilities of the caller, which a modern server gets with every request.
-fn caller_capabilities(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
-    let able = match (operator, settings.others) {
-        (Some(operator), _) => match operator.able() {
-            Some(able) => able,
-            // A person, who may use a shell of a gateway's operator.
-            None => return offered(settings, Others::People),
-        },
-        (None, Others::People) => return offered(settings, Others::People),
-        // A request without a caller, such as for a list.
-        (None, Others::Clients) => return Json::empty_object(),
+fn caller_capabilities(settings: &Terms, requester: RequestedBy) -> Json {
+    let able = match (requester, settings.others) {
+        (RequestedBy::Program(able), _) => able,
+        // A person may use a shell of a gateway's operator.
+        (RequestedBy::Person, _) | (RequestedBy::Us, Others::People) => {
+            return offered(settings, Others::People);
+        }
+        (RequestedBy::Us, Others::Clients) => return Json::empty_object(),
     };
     match settings.elicitation {
         Elicitation::Offered => able,
@@ -177,17 +195,17 @@ async fn ask_modern(connection: &dyn Channel, settings: &Terms) -> Discovered {
 }
 
 async fn discover(connection: &dyn Channel, settings: &Terms) -> Result<Reply, RequestError> {
-    let params = compose::object(&[("_meta", &modern_meta(settings, None))]);
+    let params = compose::object(&[("_meta", &modern_meta(settings, RequestedBy::Us))]);
     let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
     let method = "server/discover";
-    connection.request(Request { id, method, params: &params, limit, operator: None }).await
+    connection.request(Request { id, method, params: &params, limit, recipient: None }).await
 }
 
 /// The `_meta` of every modern request.
-pub(crate) fn modern_meta(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
+pub(crate) fn modern_meta(settings: &Terms, requester: RequestedBy) -> Json {
     let version = compose::string(protocol::MODERN);
-    let (client, able) = (client_info(), caller_capabilities(settings, operator));
+    let (client, able) = (client_info(), caller_capabilities(settings, requester));
     compose::object(&[
         (protocol::META_VERSION, &version),
         (protocol::META_CLIENT, &client),
@@ -231,7 +249,7 @@ async fn initialize(connection: &dyn Channel, settings: &Terms) -> Result<Hello,
     ]);
     let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
-    let request = Request { id, method: "initialize", params: &params, limit, operator: None };
+    let request = Request { id, method: "initialize", params: &params, limit, recipient: None };
     let reply = connection.request(request).await;
     let result = match reply {
         Ok(Reply::Result(result)) => result,

@@ -8,17 +8,18 @@ pub(crate) mod listing;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use capstan_hub::ports::{About, Item, Listing, Operator};
-use capstan_hub::{Answer, Flow, Ticket};
+use capstan_hub::ports::{About, Item, Listing};
+use capstan_hub::{Answer, BackChannel, Flow, Ticket};
 use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
 use futures::FutureExt;
 use tracing::{Instrument, debug};
 
 use crate::channel::inbound::Asked;
+use crate::channel::pending::Recipient;
 use crate::channel::{Channel, Request, RequestError, Said};
 use crate::server::Home;
-use crate::session::handshake::{Hello, modern_meta};
+use crate::session::handshake::{Hello, RequestedBy, modern_meta};
 use crate::session::input::is_input_required;
 use crate::session::listing::{Lists, SharedList};
 use crate::settings::Terms;
@@ -138,7 +139,7 @@ impl Session {
     /// Subscribes to notifications of a modern server, and returns the id of the subscription.
     pub(crate) async fn listen_to(&self, key: &str, what: &Json) -> u64 {
         let wanted = compose::object(&[(key, what)]);
-        let meta = modern_meta(&self.settings, None);
+        let meta = modern_meta(&self.settings, RequestedBy::Us);
         let params = compose::object(&[("notifications", &wanted), ("_meta", &meta)]);
         self.connection.start("subscriptions/listen", &params).await
     }
@@ -162,14 +163,14 @@ impl Session {
         };
         let id = self.connection.requests().next_id();
         let limit = self.settings.timeout;
-        let request = Request { id, method, params: &params, limit, operator: None };
+        let request = Request { id, method, params: &params, limit, recipient: None };
         let reply = self.connection.request(request).await;
         reply.map_err(|error| self.request_failed(error, MayRun::No))
     }
 
     /// Merges our metadata into the params. Members that a modern client set take precedence.
     fn modern_meta_over(&self, params: &Json) -> Json {
-        let ours = modern_meta(&self.settings, None);
+        let ours = modern_meta(&self.settings, RequestedBy::Us);
         let theirs = object::get(params, "_meta").and_then(|meta| object::members(&meta).ok());
         let mut meta = theirs.unwrap_or_default();
         for (key, value) in object::members(&ours).unwrap_or_default() {
@@ -185,16 +186,16 @@ impl Session {
     pub(crate) async fn run(
         &self,
         ticket: &Ticket,
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
     ) -> Result<Answer, CallError> {
         let mut params = ticket.params().clone();
         for _ in 0..MAX_ROUNDS {
-            let answer = self.send(ticket, &params, operator).await?;
+            let answer = self.send(ticket, &params, back).await?;
             let Answer::Whole(result) = &answer else { return Ok(answer) };
-            if !self.modern || !is_input_required(result) || self.hands_out(result, operator) {
+            if !self.modern || !is_input_required(result) || self.hands_out(result, back) {
                 return Ok(answer);
             }
-            params = self.with_input(ticket.params(), result, operator).await?;
+            params = self.with_input(ticket.params(), result, back).await?;
         }
         Err(self.broken(format!("it asked for input more than {MAX_ROUNDS} times in one call")))
     }
@@ -203,9 +204,9 @@ impl Session {
         &self,
         ticket: &Ticket,
         params: &Json,
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
     ) -> Result<Answer, CallError> {
-        let said = self.send_once(ticket, params, operator).await?;
+        let said = self.send_once(ticket, params, back).await?;
         if let Said::Reply(Reply::Error(error)) = &said
             && error.code == protocol::HEADER_MISMATCH
         {
@@ -223,14 +224,14 @@ impl Session {
         &self,
         ticket: &Ticket,
         params: &Json,
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
     ) -> Result<Said<Box<Flow>>, CallError> {
         let id = self.connection.requests().next_id();
-        let params = self.with_meta(params, id, &**operator)?;
+        let wishes = back.wishes();
+        let params = self.with_meta(params, id, wishes.progress, || RequestedBy::client(back))?;
         let (method, limit) = (ticket.kind().method(), self.settings.timeout);
-        let wishes = operator.wishes();
-        let operator = Some(Arc::clone(operator));
-        let request = Request { id, method, params: &params, limit, operator };
+        let recipient = Some(Recipient::Client(back.clone()));
+        let request = Request { id, method, params: &params, limit, recipient };
         let may_run = if ticket.effect().may_write() { MayRun::Yes } else { MayRun::No };
         // A caller that does not take a modern server's answer unchanged gets it translated, as a
         // whole.
@@ -248,15 +249,16 @@ impl Session {
         })
     }
 
-    /// Adds our metadata to the client's params, which otherwise stay unchanged.
+    /// Adds our metadata to the client's params, which otherwise stay unchanged. With `progress`,
+    /// the request's id is the progress token.
     pub(crate) fn with_meta(
         &self,
         params: &Json,
         id: u64,
-        operator: &dyn Operator,
+        progress: bool,
+        requester: impl FnOnce() -> RequestedBy,
     ) -> Result<Json, CallError> {
         let broken = |_| self.broken("the params are not an object".to_owned());
-        let progress = operator.wishes().progress;
         let params = &if self.modern { params.clone() } else { without_meta(params, &ERA) };
         if !progress && !self.modern {
             return Ok(params.clone());
@@ -271,7 +273,7 @@ impl Session {
             set(protocol::META_PROGRESS, compose::number(id));
         }
         if self.modern {
-            let ours = modern_meta(&self.settings, Some(operator));
+            let ours = modern_meta(&self.settings, requester());
             object::members(&ours).map_err(broken)?.into_iter().for_each(|(k, v)| set(&k, v));
         }
         let meta: Vec<(&str, &Json)> = meta.iter().map(|(k, v)| (k.as_str(), v)).collect();

@@ -5,14 +5,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::Operator;
-use capstan_hub::{Answer, Message, Outgoing, SideOp, TaskOp, TaskRequest};
+use capstan_hub::{Answer, Message, Outgoing, SideOp, TaskSubscription};
 use capstan_model::CallError;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose};
 
 use crate::channel::Request;
+use crate::channel::pending::Recipient;
 use crate::server::wanted::Wish;
+use crate::session::handshake::RequestedBy;
 use crate::session::{MayRun, Session};
 
 /// How long a server reports on tasks; no task is remembered for longer.
@@ -20,13 +21,9 @@ const LONGEST: Duration = Duration::from_hours(24);
 
 impl Session {
     /// Sends a message that the pipeline let through.
-    pub(crate) async fn dispatch(
-        &self,
-        outgoing: Outgoing<'_>,
-        operator: Arc<dyn Operator>,
-    ) -> Result<Answer, CallError> {
+    pub(crate) async fn dispatch(&self, outgoing: Outgoing<'_>) -> Result<Answer, CallError> {
         match outgoing.message() {
-            Message::Call(ticket) => self.run(ticket, &operator).await,
+            Message::Call(ticket, back) => self.run(ticket, back).await,
             Message::Side(admission) => match admission.op() {
                 SideOp::Complete(params) => {
                     let reply = self.ask(admission.op().method(), params).await?;
@@ -37,14 +34,17 @@ impl Session {
                     self.tell(&wish).await.map(Answer::Whole)
                 }
             },
-            Message::Task(request) if request.op() == TaskOp::Follow => {
-                let answer = self.follow(request, operator).await;
-                answer.map(Answer::Whole)
+            Message::Task(request, back) => {
+                let id = self.connection.requests().next_id();
+                let requester = || RequestedBy::client(back);
+                let progress = back.wishes().progress;
+                let params = self.with_meta(request.params(), id, progress, requester)?;
+                let (method, limit) = (request.op().method(), self.settings.timeout);
+                let recipient = Some(Recipient::Client(back.clone()));
+                let request = Request { id, method, params: &params, limit, recipient };
+                self.ask_about_tasks(request).await.map(Answer::Whole)
             }
-            Message::Task(request) => {
-                let asked = (request.op().method(), self.settings.timeout);
-                self.on_behalf(asked, request.params(), operator).await.map(Answer::Whole)
-            }
+            Message::Follow(subscription) => self.follow(subscription).await.map(Answer::Whole),
         }
     }
 
@@ -76,32 +76,25 @@ impl Session {
     }
 
     /// Subscribes to the status of tasks, until one side ends it.
-    async fn follow(
-        &self,
-        request: &TaskRequest,
-        operator: Arc<dyn Operator>,
-    ) -> Result<Json, CallError> {
+    async fn follow(&self, subscription: &TaskSubscription) -> Result<Json, CallError> {
         if !self.modern {
             let (server, code) = (self.settings.name.clone(), METHOD_NOT_FOUND);
             let message = "its revision has no such subscriptions".to_owned();
             return Err(CallError::Server { server, code, message, whole: None });
         }
-        let ids: Vec<Json> = request.ids().iter().map(|id| compose::string(id)).collect();
+        let ids: Vec<Json> = subscription.ids().iter().map(|id| compose::string(id)).collect();
         let wanted = compose::object(&[("taskIds", &compose::array(&ids))]);
         let params = compose::object(&[("notifications", &wanted)]);
-        self.on_behalf((request.op().method(), LONGEST), &params, operator).await
+        let id = self.connection.requests().next_id();
+        let requester = || RequestedBy::Program(subscription.capabilities().clone());
+        let params = self.with_meta(&params, id, true, requester)?;
+        let (method, limit) = (TaskSubscription::METHOD, LONGEST);
+        let recipient = Some(Recipient::Subscriber(Arc::clone(subscription.subscriber())));
+        self.ask_about_tasks(Request { id, method, params: &params, limit, recipient }).await
     }
 
-    /// Sends a request about tasks, on behalf of their owner.
-    async fn on_behalf(
-        &self,
-        (method, limit): (&str, Duration),
-        params: &Json,
-        operator: Arc<dyn Operator>,
-    ) -> Result<Json, CallError> {
-        let id = self.connection.requests().next_id();
-        let params = self.with_meta(params, id, &*operator)?;
-        let request = Request { id, method, params: &params, limit, operator: Some(operator) };
+    /// Sends a request about tasks.
+    async fn ask_about_tasks(&self, request: Request<'_>) -> Result<Json, CallError> {
         let reply = self.connection.request(request).await;
         self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
     }
