@@ -17,10 +17,10 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tracing::{Instrument, debug, warn};
 
-use crate::channel::cut;
 use crate::channel::pending::NoReply;
 use crate::channel::requests::Requests;
-use crate::connect::Watched;
+use crate::channel::truncated;
+use crate::connect::ServerContext;
 use crate::settings::{Elicitation as Switch, Others, Root};
 
 /// The number of a server's questions that are open at the same time; more are declined. This
@@ -41,7 +41,7 @@ const LOG: &str = "notifications/message";
 pub(crate) struct Inbound {
     pub(crate) server: ServerName,
     pub(crate) requests: Arc<Requests>,
-    pub(crate) asked: Asked,
+    pub(crate) settings: QuestionSettings,
     pub(crate) masker: Arc<Masker>,
     /// Called when a list has changed.
     pub(crate) changed: Changed,
@@ -62,7 +62,7 @@ pub(crate) type Changed = Box<dyn Fn(Listing) + Send + Sync>;
 
 /// The settings for a server's questions: the answers that need no client, and what may be asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct QuestionSettings {
     pub(crate) server: ServerName,
     pub(crate) roots: Arc<[Root]>,
     pub(crate) elicitation: Switch,
@@ -83,18 +83,18 @@ struct Progress {
 
 impl Inbound {
     pub(crate) fn new(
-        asked: Asked,
+        settings: QuestionSettings,
         requests: Arc<Requests>,
-        watched: &Watched,
+        context: &ServerContext,
         changed: Changed,
     ) -> Self {
         Self {
-            server: asked.server.clone(),
+            server: settings.server.clone(),
             requests,
-            asked,
-            masker: Arc::clone(&watched.masker),
+            settings,
+            masker: Arc::clone(&context.masker),
             changed,
-            listener: Arc::clone(&watched.listener),
+            listener: Arc::clone(&context.listener),
             places: Arc::new(Semaphore::new(MAX_QUESTIONS)),
             questions: Arc::default(),
             warned: AtomicBool::new(false),
@@ -127,8 +127,8 @@ impl Inbound {
 
     /// Skips a message that is too long, of which the two ends are given, and warns about it. If
     /// its ends contain the request id, that request fails.
-    pub(crate) fn too_long(&self, (beginning, end): (&[u8], &[u8]), limit: usize) {
-        let id = cut::replied(beginning, end);
+    pub(crate) fn too_long(&self, beginning: &[u8], end: &[u8], limit: usize) {
+        let id = truncated::replied(beginning, end);
         if let Some(id) = id {
             self.requests.pending.fail(id, NoReply::TooLong(limit));
         }
@@ -140,7 +140,7 @@ impl Inbound {
     /// If the beginning has no request id, this fails the only request in flight, and all requests
     /// that belong to no call.
     pub(crate) fn endless(&self, beginning: &[u8], printed: usize, problem: &str) {
-        if let Some(id) = cut::replied(beginning, b"") {
+        if let Some(id) = truncated::replied(beginning, b"") {
             self.requests.pending.fail(id, NoReply::TooLong(printed));
             return;
         }
@@ -242,7 +242,8 @@ impl Inbound {
             self.requests.out.send(compose::reply(&id, &Json::empty_object())).await;
             return;
         }
-        let Some(asking) = Asking::of_method(method).filter(|asking| self.asked.may_ask(*asking))
+        let Some(asking) =
+            Asking::of_method(method).filter(|asking| self.settings.may_ask(*asking))
         else {
             let message = format!("`{method}` is not offered here");
             let line = compose::error_reply(&id, protocol::METHOD_NOT_FOUND, &message);
@@ -265,7 +266,7 @@ impl Inbound {
         {
             self.ambiguous(method);
         }
-        let (asked, requests) = (self.asked.clone(), Arc::clone(&self.requests));
+        let (settings, requests) = (self.settings.clone(), Arc::clone(&self.requests));
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
             let back = open.as_ref().map(|open| &open.back);
@@ -282,7 +283,7 @@ impl Inbound {
             };
             let answer = tokio::select! {
                 biased;
-                answer = asked.answer(asking, params, back) => answer,
+                answer = settings.answer(asking, params, back) => answer,
                 // Dropping the question withdraws it from the client.
                 () = over => Unanswered::declined(asking),
             };
@@ -330,9 +331,9 @@ fn reply(id: &RequestId, answer: Result<Json, Unanswered>) -> Vec<u8> {
     }
 }
 
-// === impl Asked ===
+// === impl QuestionSettings ===
 
-impl Asked {
+impl QuestionSettings {
     /// True if the server may ask this kind of question at all.
     pub(crate) fn may_ask(&self, asking: Asking) -> bool {
         match (asking, self.elicitation, self.others) {

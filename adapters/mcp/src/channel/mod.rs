@@ -4,12 +4,12 @@ pub(crate) mod requests;
 pub(crate) mod outbox;
 pub(crate) mod pending;
 mod deadline;
-mod started;
+mod tasks;
 pub(crate) mod dispatch;
 pub(crate) mod inbound;
-mod cut;
 #[cfg(test)]
 mod test_clients;
+mod truncated;
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -23,14 +23,15 @@ use crate::channel::pending::Recipient;
 use crate::channel::requests::Requests;
 use crate::fault::Fault;
 use crate::session::MayRun;
+use crate::session::era::Era;
 
 /// Carries messages to a connected server and back.
 pub(crate) trait Channel: Send + Sync {
     /// The requests of this connection.
     fn requests(&self) -> &Requests;
 
-    /// Sets the protocol revision that is spoken from now on.
-    fn agree(&self, revision: &str);
+    /// Sets the era that is spoken from now on.
+    fn agree(&self, era: Era);
 
     /// Sends a notification to the server.
     fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()>;
@@ -46,8 +47,8 @@ pub(crate) trait Channel: Send + Sync {
         &'a self,
         request: Request<'a>,
         _may_run: MayRun,
-    ) -> BoxFuture<'a, Result<Said<Box<Flow>>, RequestError>> {
-        self.request(request).map(|reply| reply.map(Said::Reply)).boxed()
+    ) -> BoxFuture<'a, Result<Response<Box<Flow>>, RequestError>> {
+        self.request(request).map(|reply| reply.map(Response::Reply)).boxed()
     }
 
     /// Sends a request whose reply is not awaited, such as a subscription, and returns its id.
@@ -62,7 +63,7 @@ pub(crate) trait Channel: Send + Sync {
     }
 
     /// Removes the tools that cannot be called over this transport.
-    fn sift(&self, tools: Vec<Item>) -> Vec<Item>;
+    fn callable_tools(&self, tools: Vec<Item>) -> Vec<Item>;
 }
 
 /// A request and its time limit.
@@ -77,7 +78,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// The result of a request.
-pub(crate) enum Said<F> {
+pub(crate) enum Response<F> {
     Reply(Reply),
     /// A large reply that is still arriving.
     Flow(F),
@@ -100,17 +101,17 @@ pub(crate) enum RequestError {
 
 impl RequestError {
     pub(crate) fn garbled(problem: &EnvelopeError) -> Self {
-        Self::Refused(Fault::NotMcp(format!("a reply that is none: {problem}")))
+        Self::Refused(Fault::NotMcp(format!("malformed reply: {problem}")))
     }
 }
 
-// === impl Said ===
+// === impl Response ===
 
-impl From<Said<Infallible>> for Reply {
-    fn from(said: Said<Infallible>) -> Self {
-        match said {
-            Said::Reply(reply) => reply,
-            Said::Flow(never) => match never {},
+impl From<Response<Infallible>> for Reply {
+    fn from(response: Response<Infallible>) -> Self {
+        match response {
+            Response::Reply(reply) => reply,
+            Response::Flow(never) => match never {},
         }
     }
 }

@@ -12,7 +12,8 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::channel::deadline::{DeadlineSignals, EndSignal};
-use crate::channel::started::Started;
+use crate::channel::tasks::StartedTasks;
+use crate::session::client::RequestedBy;
 
 /// How far progress can extend a deadline, as a multiple of the limit.
 const MAX_EXTENSIONS: u32 = 10;
@@ -22,7 +23,7 @@ const MAX_EXTENSIONS: u32 = 10;
 pub(crate) struct Pending {
     waiters: Mutex<Waiters>,
     /// Calls that were answered and have become tasks.
-    started: Started,
+    started: StartedTasks,
 }
 
 /// The ids are ours, so a server cannot choose them to make hashes collide.
@@ -37,7 +38,7 @@ pub(crate) struct Waiting {
 
 /// An open question of the server. While it is open, the deadline of its call is paused, because
 /// the server waits for a person.
-pub(crate) struct Asking {
+pub(crate) struct OpenQuestion {
     pub(crate) back: BackChannel,
     signals: Arc<DeadlineSignals>,
 }
@@ -46,8 +47,9 @@ pub(crate) struct Asking {
 pub(crate) enum Recipient {
     /// The client of a call.
     Client(BackChannel),
-    /// The receiver of a subscription's notifications. It takes part in no call.
-    Subscriber(Arc<dyn Subscriber>),
+    /// The receiver of a subscription's notifications, which takes part in no call, and the
+    /// capabilities of its client.
+    Subscriber { subscriber: Arc<dyn Subscriber>, capabilities: Json },
 }
 
 /// The reason why waiting ended without a reply.
@@ -155,20 +157,20 @@ impl Pending {
     /// The subscriber of request `id`, if that is a subscription.
     pub(crate) fn subscriber(&self, id: u64) -> Option<Arc<dyn Subscriber>> {
         match self.map().get(&id)?.recipient.as_ref()? {
-            Recipient::Subscriber(subscriber) => Some(Arc::clone(subscriber)),
+            Recipient::Subscriber { subscriber, .. } => Some(Arc::clone(subscriber)),
             Recipient::Client(_) => None,
         }
     }
 
     /// Opens a question to that client; a question of a task goes to the client of the task.
-    pub(crate) fn ask(&self, of: Option<u64>, params: &Json) -> Option<Asking> {
+    pub(crate) fn ask(&self, of: Option<u64>, params: &Json) -> Option<OpenQuestion> {
         if of.is_none()
             && let Some(back) = self.started.about(params)
         {
             // Preferably on a request of that group that is in flight, such as one for the task's
             // result.
             let waiting = self.ask_group(back.group());
-            return waiting.or_else(|| Some(Asking::open(back, Arc::default())));
+            return waiting.or_else(|| Some(OpenQuestion::open(back, Arc::default())));
         }
         let map = self.map();
         let waiter = match of {
@@ -177,17 +179,17 @@ impl Pending {
         };
         let (back, signals) = (waiter.client()?.clone(), Arc::clone(&waiter.signals));
         drop(map);
-        Some(Asking::open(back, signals))
+        Some(OpenQuestion::open(back, signals))
     }
 
     /// Opens a question to the client of a call in flight of that group.
-    pub(crate) fn ask_group(&self, group: CallGroup) -> Option<Asking> {
+    pub(crate) fn ask_group(&self, group: CallGroup) -> Option<OpenQuestion> {
         let map = self.map();
         let is_of = |waiter: &&Waiter| waiter.client().is_some_and(|back| back.group() == group);
         let waiter = map.values().find(is_of)?;
         let (back, signals) = (waiter.client()?.clone(), Arc::clone(&waiter.signals));
         drop(map);
-        Some(Asking::open(back, signals))
+        Some(OpenQuestion::open(back, signals))
     }
 
     /// True if a call is in flight whose client could be asked.
@@ -222,7 +224,20 @@ impl Recipient {
     pub(crate) fn client(&self) -> Option<&BackChannel> {
         match self {
             Self::Client(back) => Some(back),
-            Self::Subscriber(_) => None,
+            Self::Subscriber { .. } => None,
+        }
+    }
+
+    /// True if the request asks for progress notifications.
+    pub(crate) fn wants_progress(&self) -> bool {
+        self.client().is_none_or(|back| back.wishes().progress)
+    }
+
+    /// The requester, as a modern server is told.
+    pub(crate) fn requester(&self) -> RequestedBy {
+        match self {
+            Self::Client(back) => RequestedBy::client(back),
+            Self::Subscriber { capabilities, .. } => RequestedBy::Program(capabilities.clone()),
         }
     }
 }
@@ -314,9 +329,9 @@ impl Waiting {
     }
 }
 
-// === impl Asking ===
+// === impl OpenQuestion ===
 
-impl Asking {
+impl OpenQuestion {
     fn open(back: BackChannel, signals: Arc<DeadlineSignals>) -> Self {
         signals.ask();
         Self { back, signals }
@@ -328,7 +343,7 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         self.signals.answer();
     }

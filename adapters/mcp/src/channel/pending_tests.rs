@@ -66,7 +66,7 @@ async fn progress_of_another_request_puts_nothing_off() {
     );
 }
 
-fn ask(pending: &Pending) -> Option<Asking> {
+fn ask(pending: &Pending) -> Option<OpenQuestion> {
     pending.ask(None, &Json::empty_object())
 }
 
@@ -148,7 +148,13 @@ fn what_no_call_is_named_for_is_for_the_only_group_that_can_be_meant() {
 fn a_subscription_is_heard_by_its_own_name_and_is_otherwise_nobodys_call() {
     let pending = Pending::default();
     let subscriber: Arc<dyn Subscriber> = Arc::new(Silent);
-    let _subscription = pending.add(1, Some(Recipient::Subscriber(Arc::clone(&subscriber))));
+    let _subscription = pending.add(
+        1,
+        Some(Recipient::Subscriber {
+            subscriber: Arc::clone(&subscriber),
+            capabilities: Json::empty_object(),
+        }),
+    );
     assert!(pending.client(None).is_none() && ask(&pending).is_none());
     assert!(!pending.has_calls() && pending.ask_group(CallGroup(0)).is_none());
     let back = TestClient::new(7).back(ClientIdentity::default());

@@ -87,8 +87,8 @@ pub(super) async fn walk(
         Asks::Here(approver) => approver,
         Asks::Elsewhere | Asks::Nobody => &Unattended,
     };
-    let approved = confirm(hub, session, approver, permitted, record).await?;
-    let ticket: Ticket = admit(hub, session, approved)?;
+    let confirmed = confirm(hub, session, approver, permitted, record).await?;
+    let ticket: Ticket = admit(hub, session, confirmed)?;
     Ok(Admission { id: ticket.into_id(), op })
 }
 
