@@ -160,7 +160,7 @@ async fn what_a_task_asks_for_goes_to_whoever_fetches_its_result() {
         async move {
             assert_eq!((method.as_str(), params.to_string()), ("tasks/result", of("1")));
             let params = r#"{"message":"Sure?","requestedSchema":{},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}}"#;
-            let answer = to.client().ask(Asking::Elicit, json(params)).await.unwrap();
+            let answer = to.client().unwrap().ask(Asking::Elicit, json(params)).await.unwrap();
             Ok(compose::object(&[("answered", &answer)]))
         }
         .boxed()
@@ -183,7 +183,7 @@ async fn a_question_that_nobody_could_come_back_to_is_declined_and_the_answer_st
     let asks = |_: &str, _: Json, to: To| {
         async move {
             let params = json(r#"{"messages":[],"maxTokens":1}"#);
-            let asked = to.client().ask(Asking::Sample, params).await;
+            let asked = to.client().unwrap().ask(Asking::Sample, params).await;
             assert!(asked.is_err());
             Ok(json(r#"{"taskId":"1","status":"working"}"#))
         }

@@ -418,8 +418,8 @@ impl Connection for Server {
 // === impl To ===
 
 impl To {
-    pub(crate) fn client(self) -> BackChannel {
-        if let Self::Client(back) = self { back } else { panic!("not a call") }
+    pub(crate) fn client(self) -> Option<BackChannel> {
+        if let Self::Client(back) = self { Some(back) } else { None }
     }
 }
 
