@@ -4,10 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::{
-    About, Backend, BoxFuture, Connection, Footprint, Item, Listing, Notice, Operator,
-};
-use capstan_hub::{Answer, Message, Outgoing, System, Ticket};
+use capstan_hub::ports::{About, Backend, BoxFuture, Connection, Footprint, Item, Listing, Notice};
+use capstan_hub::{Answer, BackChannel, Message, Outgoing, System, Ticket};
 use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
 use capstan_process::SpawnError;
@@ -91,11 +89,7 @@ impl CommandServer {
         known.map_err(|error| error.into_error(&self.settings.name))
     }
 
-    async fn call(
-        &self,
-        ticket: &Ticket,
-        operator: &Arc<dyn Operator>,
-    ) -> Result<Answer, CallError> {
+    async fn call(&self, ticket: &Ticket, back: &BackChannel) -> Result<Answer, CallError> {
         let known = self.known().await?;
         let item = &ticket.id().item;
         let invalid =
@@ -115,7 +109,7 @@ impl CommandServer {
             let server = self.settings.name.clone();
             return Err(CallError::TimedOut { server, limit, may_have_run: false });
         };
-        let output = self.run_once(ticket, &line, operator).await?;
+        let output = self.run_once(ticket, &line, back).await?;
         self.keep(&output);
         self.judge(ticket, &output)
     }
@@ -125,11 +119,11 @@ impl CommandServer {
         &self,
         ticket: &Ticket,
         line: &[String],
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
     ) -> Result<Output, CallError> {
         let limits = Limits { time: self.settings.timeout, output: self.settings.output };
-        let wanted = operator.wishes().progress;
-        let mut progress = Progress::new(&self.settings.name, operator);
+        let wanted = back.wishes().progress;
+        let mut progress = Progress::new(&self.settings.name, back);
         let mut heard = |line: &str| {
             if wanted {
                 progress.heard(line);
@@ -242,14 +236,10 @@ impl Connection for CommandServer {
         async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         match outgoing.message() {
-            Message::Call(ticket) => async move { self.call(ticket, &operator).await }.boxed(),
-            Message::Side(_) | Message::Task(_) => {
+            Message::Call(ticket, back) => self.call(ticket, back).boxed(),
+            Message::Side(_) | Message::Task(..) | Message::Follow(_) => {
                 ready(Err(outgoing.not_offered(&self.settings.name))).boxed()
             }
         }
@@ -342,7 +332,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Sends progress notices of a long call.
 struct Progress<'a> {
     server: &'a ServerName,
-    operator: &'a Arc<dyn Operator>,
+    back: &'a BackChannel,
     lines: u32,
     next: Instant,
 }
@@ -350,8 +340,8 @@ struct Progress<'a> {
 // === impl Progress ===
 
 impl<'a> Progress<'a> {
-    fn new(server: &'a ServerName, operator: &'a Arc<dyn Operator>) -> Self {
-        Self { server, operator, lines: 0, next: Instant::now() + SILENCE }
+    fn new(server: &'a ServerName, back: &'a BackChannel) -> Self {
+        Self { server, back, lines: 0, next: Instant::now() + SILENCE }
     }
 
     fn heard(&mut self, line: &str) {
@@ -363,7 +353,7 @@ impl<'a> Progress<'a> {
         self.next = now + PAUSE;
         let params = json!({ "progress": self.lines, "message": line });
         let Ok(params) = Json::from_value(&params) else { return };
-        self.operator.notice(Notice::Progress {
+        self.back.notice(Notice::Progress {
             server: self.server.clone(),
             done: f64::from(self.lines),
             total: None,

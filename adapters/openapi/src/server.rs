@@ -5,9 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use capstan_http::{Client, Credentials, HttpError, PlainRequest, PlainResponse};
 use capstan_hub::catalog::InputSchema;
-use capstan_hub::ports::{
-    About, Backend, BoxFuture, Connection, Footprint, Item, Listing, Operator,
-};
+use capstan_hub::ports::{About, Backend, BoxFuture, Connection, Footprint, Item, Listing};
 use capstan_hub::{Answer, Message, Outgoing, System, SystemMessage, Ticket};
 use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
 use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
@@ -247,14 +245,10 @@ impl Connection for OpenApiServer {
         async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        _: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         match outgoing.message() {
-            Message::Call(ticket) => self.call(ticket).boxed(),
-            Message::Side(_) | Message::Task(_) => {
+            Message::Call(ticket, _) => self.call(ticket).boxed(),
+            Message::Side(_) | Message::Task(..) | Message::Follow(_) => {
                 ready(Err(outgoing.not_offered(&self.settings.name))).boxed()
             }
         }
