@@ -1,5 +1,7 @@
 //! Our description of the client, in the handshake and in modern requests.
 
+use std::sync::LazyLock;
+
 use capstan_hub::ports::Operator;
 use capstan_wire::{Json, compose, object, protocol};
 
@@ -7,8 +9,12 @@ use crate::settings::{CommonSettings, Elicitation, Others};
 
 /// The client's name and version, in both eras.
 pub(crate) fn client_info() -> Json {
-    let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
-    compose::object(&[("name", &name), ("version", &version)])
+    static INFO: LazyLock<Json> = LazyLock::new(|| {
+        let name = compose::string("capstan");
+        let version = compose::string(env!("CARGO_PKG_VERSION"));
+        compose::object(&[("name", &name), ("version", &version)])
+    });
+    INFO.clone()
 }
 
 /// The capabilities declared to a legacy server in the handshake.
@@ -52,13 +58,21 @@ fn caller_capabilities(settings: &CommonSettings, operator: Option<&dyn Operator
     }
 }
 
-/// The `_meta` of every modern request: the revision, and the client that sends it.
-pub(crate) fn client_metadata(settings: &CommonSettings, operator: Option<&dyn Operator>) -> Json {
-    let version = compose::string(protocol::MODERN);
-    let (client, able) = (client_info(), caller_capabilities(settings, operator));
-    compose::object(&[
-        (protocol::META_VERSION, &version),
-        (protocol::META_CLIENT, &client),
-        (protocol::META_CAPABILITIES, &able),
-    ])
+/// The `_meta` of a modern request that belongs to no call.
+pub(crate) fn own_metadata(settings: &CommonSettings) -> Json {
+    let members = client_metadata(settings, None);
+    compose::object(&members.each_ref().map(|(key, value)| (*key, value)))
+}
+
+/// The members of `_meta` in every modern request: the revision, and the client that sends it.
+pub(crate) fn client_metadata(
+    settings: &CommonSettings,
+    operator: Option<&dyn Operator>,
+) -> [(&'static str, Json); 3] {
+    static REVISION: LazyLock<Json> = LazyLock::new(|| compose::string(protocol::MODERN));
+    [
+        (protocol::META_VERSION, REVISION.clone()),
+        (protocol::META_CLIENT, client_info()),
+        (protocol::META_CAPABILITIES, caller_capabilities(settings, operator)),
+    ]
 }

@@ -50,8 +50,10 @@ impl Era {
 
     /// True if the result asks for input before the call can continue.
     pub(crate) fn requires_input(self, result: &Json) -> bool {
+        const INPUT_REQUIRED: &str = "input_required";
         self == Self::Modern
-            && object::get_string(result, "resultType").as_deref() == Some("input_required")
+            && object::may_mention(result, &[INPUT_REQUIRED])
+            && object::get_string(result, "resultType").as_deref() == Some(INPUT_REQUIRED)
     }
 
     /// True if a large result may be streamed to a caller with these wishes.
@@ -77,9 +79,9 @@ impl Era {
         }
         let theirs = object::get(&params, "_meta").and_then(|meta| object::members(&meta).ok());
         let mut meta = theirs.unwrap_or_default();
-        for (key, value) in object::members(&client_metadata(settings, None))? {
-            if !meta.iter().any(|(name, _)| *name == key) {
-                meta.push((key, value));
+        for (key, value) in client_metadata(settings, None) {
+            if !meta.iter().any(|(name, _)| name == key) {
+                meta.push((key.to_owned(), value));
             }
         }
         object::with_member(&params, "_meta", &compose_members(&meta))
@@ -112,7 +114,7 @@ impl Era {
             set(protocol::META_PROGRESS, token);
         }
         if let Some(ours) = ours {
-            object::members(&ours)?.into_iter().for_each(|(key, value)| set(&key, value));
+            ours.into_iter().for_each(|(key, value)| set(key, value));
         }
         object::with_member(&params, "_meta", &compose_members(&meta))
     }

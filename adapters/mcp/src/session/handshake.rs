@@ -11,7 +11,7 @@ use capstan_wire::{Json, Reply, compose, object, protocol};
 
 use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
-use crate::session::client::{capabilities, client_info, client_metadata};
+use crate::session::client::{capabilities, client_info, own_metadata};
 use crate::session::era::Era;
 use crate::settings::{CommonSettings, Era as EraSetting};
 
@@ -154,7 +154,7 @@ async fn discover(
     connection: &dyn Channel,
     settings: &CommonSettings,
 ) -> Result<Reply, RequestError> {
-    let params = compose::object(&[("_meta", &client_metadata(settings, None))]);
+    let params = compose::object(&[("_meta", &own_metadata(settings))]);
     let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
     let method = "server/discover";

@@ -15,7 +15,7 @@ use capstan_wire::{Json, compose, object};
 
 use crate::server::sticky::StickyRequest;
 use crate::session::Session;
-use crate::session::client::client_metadata;
+use crate::session::client::own_metadata;
 use crate::session::era::Era;
 
 /// How long a server reports on tasks; no task is remembered for longer.
@@ -107,7 +107,7 @@ impl Session {
     /// Subscribes to notifications of a modern server, and returns the id of the subscription.
     async fn listen_to(&self, key: &str, what: &Json) -> u64 {
         let notifications = compose::object(&[(key, what)]);
-        let meta = client_metadata(&self.settings, None);
+        let meta = own_metadata(&self.settings);
         let params = compose::object(&[("notifications", &notifications), ("_meta", &meta)]);
         self.connection.start("subscriptions/listen", &params).await
     }
