@@ -14,13 +14,13 @@ use serde_json::json;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use crate::answer::{answer, masked, refusal};
-use crate::arguments::Arguments;
 use crate::auth::{Auth, CallCredentials, Means, wants};
-use crate::base::Base;
+use crate::document::load::{Loaded, load};
 use crate::document::{Document, Object};
-use crate::load::{Loaded, load};
 use crate::operation::{self, Found, Operation};
+use crate::request::answer::{answer, masked, refusal};
+use crate::request::arguments::Arguments;
+use crate::request::base::Base;
 use crate::settings::{OpenApiSettings, Source};
 
 /// The number of omitted operations that are logged.

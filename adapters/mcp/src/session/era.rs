@@ -114,7 +114,9 @@ impl Era {
             set(protocol::META_PROGRESS, token);
         }
         if let Some(ours) = ours {
-            ours.into_iter().for_each(|(key, value)| set(key, value));
+            for (key, value) in ours {
+                set(key, value);
+            }
         }
         object::with_member(&params, "_meta", &compose_members(&meta))
     }
