@@ -73,7 +73,7 @@ impl Page {
     /// characters that need no escape.
     pub(crate) fn push(&mut self, text: Json, shown: Option<(&str, &Arc<str>)>) {
         let renamed = shown.and_then(|(key, name)| Renamed::of(&text, key, name));
-        let entry = Entry { renamed, text };
+        let entry = Entry { text, renamed };
         self.size += entry.len();
         self.entries.push(entry);
     }
