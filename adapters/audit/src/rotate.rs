@@ -39,7 +39,7 @@ pub(crate) fn make_room(
 ) -> Result<(), AuditError> {
     let numbers = files.older_numbers().map_err(AuditError::read(files.folder()))?;
     let kept = how_many_fit(files, limits, &numbers)?;
-    drop_all_but(files, head, (&numbers, kept), last)
+    drop_all_but(files, head, &numbers, kept, last)
 }
 
 /// The fault that records the removal of the oldest log, if it must be removed.
@@ -50,7 +50,8 @@ pub(crate) fn expired(
     files: &LogFiles,
     limits: &Limits,
     age: &Age,
-    (last, now): (&ChainLink, Timestamp),
+    last: &ChainLink,
+    now: Timestamp,
 ) -> Result<Option<Fault>, AuditError> {
     let numbers = files.older_numbers().map_err(AuditError::read(files.folder()))?;
     let Some(oldest) = numbers.last() else { return Ok(None) };
@@ -79,7 +80,7 @@ pub(crate) fn drop_oldest(
     last: &ChainLink,
 ) -> Result<(), AuditError> {
     let numbers = files.older_numbers().map_err(AuditError::read(files.folder()))?;
-    drop_all_but(files, head, (&numbers, numbers.len().saturating_sub(1)), last)
+    drop_all_but(files, head, &numbers, numbers.len().saturating_sub(1), last)
 }
 
 /// Removes all older logs except the newest `kept`.
@@ -89,7 +90,8 @@ pub(crate) fn drop_oldest(
 fn drop_all_but(
     files: &LogFiles,
     head: &HeadFile,
-    (numbers, kept): (&[u32], usize),
+    numbers: &[u32],
+    kept: usize,
     last: &ChainLink,
 ) -> Result<(), AuditError> {
     let (kept, surplus) = numbers.split_at_checked(kept).unwrap_or((numbers, &[]));

@@ -48,29 +48,31 @@ pub(crate) use resolve::{Found, nearest};
 pub use admit::Ticket;
 pub use attempt::Attempt;
 pub use flowing::{Delivery, Flowing};
-pub use outgoing::{Message, Outgoing, System, SystemMessage, TaskOp, TaskRequest};
+pub use outgoing::{
+    Message, Outgoing, System, SystemMessage, TaskOp, TaskRequest, TaskSubscription,
+};
 pub use screen::{Screened, Shape};
 pub use side::{Admission, Asks, SideOp};
 pub use task::TaskHandle;
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, ServerName};
+use capstan_model::{CallError, Caller, ServerName, Verdict};
 use record::Record;
 use resolve::Resolved;
 use screen::Passed;
 
 use crate::hub::Hub;
-use crate::ports::{Item, Operator};
+use crate::ports::Item;
 use crate::told::{Explained, Told};
-use crate::{Call, Check, Session};
+use crate::{Call, Check, Requester, Session};
 
 /// Runs all steps of `call`.
 async fn walk(
     hub: &Hub,
     session: &Session,
     call: Call,
-    operator: Arc<dyn Operator>,
+    requester: Requester<'_>,
     record: &mut Record<'_>,
 ) -> Result<Passed, CallError> {
     let reached = reach::reach(hub, call, record)?;
@@ -78,15 +80,19 @@ async fn walk(
     let resolved = resolve::resolve(hub, awake, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments)?;
     let permitted = permit::permit(hub, settled, record)?;
-    let approved = confirm::confirm(hub, session, &*operator, permitted, record).await?;
+    let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
-    let (answer, lease) = send::send(hub, &mut ticket, operator).await?;
+    let (answer, lease) = send::send(hub, &mut ticket, requester).await?;
     screen::screen(hub.limits.max_answer, ticket, answer, lease)
 }
 
 /// Looks up the item that `call` names, with the definition that its server lists.
 pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), CallError> {
-    let Resolved { id, definition, .. } = settled(hub, call, hub.limits.check_arguments).await?;
+    let resolved = settled(hub, call, hub.limits.check_arguments).await?;
+    let Resolved { id, definition, problem, .. } = resolved;
+    if let Some(problem) = problem {
+        return Err(*problem);
+    }
     Ok((id.server, Item { name: id.item, definition }))
 }
 
@@ -106,12 +112,18 @@ pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallErro
         let told = Told::new(Caller::clone(&call.caller), id, call.target.kind);
         return Ok(Explained { ruling, ..told.explain(&hub.policy, hub.clock.now()) });
     }
-    let Resolved { id, effect, standing, call, .. } = settled(hub, call, Check::No).await?;
+    let Resolved { id, effect, standing, problem, call, .. } =
+        settled(hub, call, Check::No).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);
     let told = Told { caller, id, kind, arguments, effect };
     let mut explained = told.explain(&hub.policy, hub.clock.now());
     let (ruling, step) = hub.pins.explain(&explained.id, standing, explained.ruling);
+    if ruling.verdict != Verdict::Deny
+        && let Some(problem) = problem
+    {
+        return Err(*problem);
+    }
     explained.ruling = ruling;
     explained.steps.extend(step);
     Ok(explained)

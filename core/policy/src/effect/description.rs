@@ -129,10 +129,10 @@ pub(super) fn read(description: &str) -> DescriptionEvidence {
     if evidence.head.is_none() {
         match foreign::read(&text) {
             Some(foreign::VerbEffect::Writes(word)) => {
-                evidence.head = Some(Head::new(Action::Writes, word));
+                evidence.head = Some(Head::new(Action::Writes, word))
             }
             Some(foreign::VerbEffect::Reads(word)) => {
-                evidence.head = Some(Head::new(Action::Reads, word));
+                evidence.head = Some(Head::new(Action::Reads, word))
             }
             None => {}
         }
@@ -243,7 +243,7 @@ fn joined(words: &[&str], head: usize) -> Option<String> {
             if let Some((sense, form)) = words::verb(word)
                 // Joined verbs have the same form; otherwise it is the plural of a noun.
                 && (form != Form::Third || is_third)
-                && is_joined_verb(word, (sense, form), next, link)
+                && is_joined_verb(word, sense, form, next, link)
             {
                 return Some((*word).to_owned());
             }
@@ -266,12 +266,7 @@ fn stored(words: &[&str], head: usize) -> Option<String> {
     Some(format!("into … {target}"))
 }
 
-fn is_joined_verb(
-    word: &str,
-    (sense, form): (Sense, Form),
-    next: &str,
-    link: VerbDistance,
-) -> bool {
+fn is_joined_verb(word: &str, sense: Sense, form: Form, next: &str, link: VerbDistance) -> bool {
     let is_chain = link == VerbDistance::Chain;
     let has_object = words::leads_to_object(next);
     match (sense, form) {
