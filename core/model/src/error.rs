@@ -401,7 +401,7 @@ mod tests {
             ),
             (
                 CallError::Unrecordable { reason: reason() },
-                "the audit log cannot be written, and so the call was not made: no space left",
+                "the call was refused, because the audit log cannot be written: no space left",
                 (ErrorCode::Transient, true),
             ),
             (

@@ -337,7 +337,7 @@ mod tests {
             let (schemes, problem, lacking) = kept(None, "http://h.example/api.json");
             assert_eq!(schemes, 0, "{name}");
             assert!(
-                problem.unwrap().contains("`http://h.example`, where all on the way"),
+                problem.unwrap().contains("`http://h.example`, which is not encrypted"),
                 "{name}"
             );
             assert!(lacking.unwrap().contains("set `base_url`"), "{name}");

@@ -442,7 +442,7 @@ mod tests {
             let (lacking, left) = write("few", MAX_ALL_BYTES);
             assert!(lacking.is_none() && left < MAX_ALL_BYTES - 400_000, "{lacking:?} {left}");
             let (lacking, left) = write("many", MAX_ALL_BYTES);
-            assert!(lacking.unwrap().contains("one tool"));
+            assert!(lacking.unwrap().contains("too large"));
             assert_eq!(left, MAX_ALL_BYTES - MAX_BYTES, "what was looked at counts");
             let (lacking, left) = write("few", 200_000);
             assert!(lacking.unwrap().contains("before it"));

@@ -129,10 +129,10 @@ pub(super) fn read(description: &str) -> DescriptionEvidence {
     if evidence.head.is_none() {
         match foreign::read(&text) {
             Some(foreign::VerbEffect::Writes(word)) => {
-                evidence.head = Some(Head::new(Action::Writes, word))
+                evidence.head = Some(Head::new(Action::Writes, word));
             }
             Some(foreign::VerbEffect::Reads(word)) => {
-                evidence.head = Some(Head::new(Action::Reads, word))
+                evidence.head = Some(Head::new(Action::Reads, word));
             }
             None => {}
         }
