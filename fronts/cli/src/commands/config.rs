@@ -24,7 +24,7 @@ pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Ap
 }
 
 fn path(context: &Context) -> Result<Exit, AppError> {
-    let files = context.host.files(&context.selection)?;
+    let files = context.app.configs.files(&context.selection);
     if context.print.wants_json() {
         context.print.json(&files);
         return Ok(Exit::Ok);
@@ -38,7 +38,7 @@ fn path(context: &Context) -> Result<Exit, AppError> {
 }
 
 fn check(context: &Context) -> Result<Exit, AppError> {
-    let setup = context.host.load(&context.selection)?;
+    let setup = context.app.configs.load(&context.selection)?;
     let problems = &setup.loaded.problems;
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if context.print.wants_json() {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use capstan_app::{AppError, Installed, Mode, Setup, Spot, Uninstalled};
+use capstan_app::{AppError, ClientFile, Installed, Mode, Setup, Uninstalled};
 use capstan_config::Scope;
 use capstan_import::Client;
 use capstan_import::clients::{OUR_NAME, Way, put};
@@ -23,7 +23,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
         return Err(AppError::usage(message).hint("leave `--http` or `--scope project` out"));
     }
     let mode = if dry_run { Mode::Try } else { Mode::Do };
-    let installed = context.host.install(Spot { client, path: &path }, &way, mode)?;
+    let installed = context.app.clients.install(ClientFile { client, path: &path }, &way, mode)?;
     let (title, shown) = (client.title(), path.display());
     if context.print.wants_json() {
         context.print.json(&json!({
@@ -65,7 +65,8 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
 pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppError> {
     let path = file_of(context, args)?;
     let mode = if args.dry_run { Mode::Try } else { Mode::Do };
-    let done = context.host.uninstall(Spot { client: args.client, path: &path }, mode)?;
+    let done =
+        context.app.clients.uninstall(ClientFile { client: args.client, path: &path }, mode)?;
     if context.print.wants_json() {
         context.print.json(&json!({
             "client": args.client, "file": path, "written": mode == Mode::Do, "result": done
@@ -97,7 +98,7 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppErro
 
 fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
     let scope = scope_of(args.scope);
-    context.host.client_file(args.client, scope)?.ok_or_else(|| {
+    context.app.clients.target(args.client, scope)?.ok_or_else(|| {
         let title = args.client.title();
         let (message, hint) = match scope {
             Scope::Project => {
@@ -115,7 +116,7 @@ fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
 fn way(context: &Context, args: &InstallArgs) -> Result<Way, AppError> {
     match &args.http {
         None => {
-            let command = context.host.own_path()?;
+            let command = context.app.configs.environment.own_path()?;
             Ok(Way::Stdio { command, args: vec!["serve".to_owned()] })
         }
         Some(Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
@@ -123,7 +124,9 @@ fn way(context: &Context, args: &InstallArgs) -> Result<Way, AppError> {
         }
         Some(Some(url)) => Err(AppError::usage(format!("`{url}` is not the address of a gateway"))
             .hint("write `http://127.0.0.1:8080/mcp`, as `capstan serve --http` prints it")),
-        Some(None) => Ok(Way::Http { url: usual_url(&context.host.load(&context.selection)?)? }),
+        Some(None) => {
+            Ok(Way::Http { url: usual_url(&context.app.configs.load(&context.selection)?)? })
+        }
     }
 }
 
