@@ -41,12 +41,11 @@ pub(crate) fn hub(
     let environment = &*adapters.environment;
     let config = &loaded.config;
     let policy = Arc::new(hub_settings::policy(config)?);
-    let mut hub = match before {
-        Some(before) => HubBuilder::after(before.hub),
-        None => {
-            let clock = Arc::clone(&adapters.configs.clock);
-            HubBuilder::new(Arc::clone(&policy), audit(environment, config)?, clock)
-        }
+    let mut hub = if let Some(before) = before {
+        HubBuilder::after(before.hub)
+    } else {
+        let clock = Arc::clone(&adapters.configs.clock);
+        HubBuilder::new(Arc::clone(&policy), audit(environment, config)?, clock)
     };
     let pins = Arc::<Database>::clone(&adapters.database);
     hub_settings::apply(&mut hub, loaded, policy, pins, before);

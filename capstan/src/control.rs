@@ -96,11 +96,16 @@ impl ControlSocket for LocalSocket {
 fn fault(error: ControlError) -> ControlFault {
     match error {
         ControlError::NotHere(reason) => ControlFault::NotRun(reason),
-        ControlError::Io { ref cause, .. } => match cause.kind() {
-            io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound => ControlFault::Gone,
-            io::ErrorKind::PermissionDenied => ControlFault::NoAccess(error.into()),
-            _ => ControlFault::Failed(error.into()),
-        },
+        ControlError::Io { ref cause, .. } => {
+            let is = |kinds: &[io::ErrorKind]| kinds.contains(&cause.kind());
+            if is(&[io::ErrorKind::ConnectionRefused, io::ErrorKind::NotFound]) {
+                ControlFault::Gone
+            } else if is(&[io::ErrorKind::PermissionDenied]) {
+                ControlFault::NoAccess(error.into())
+            } else {
+                ControlFault::Failed(error.into())
+            }
+        }
         ControlError::Foreign { .. } => ControlFault::Foreign(error.into()),
         ControlError::Silent { .. } | ControlError::Refused(_) | _ => {
             ControlFault::Failed(error.into())

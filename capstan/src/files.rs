@@ -210,6 +210,9 @@ fn fault(error: PlacedError<ClientError>) -> EditFault {
     let hint = error.hint();
     match error {
         PlacedError::Edit { cause, .. } => EditFault::Refused(cause),
-        other => EditFault::File(failure(&other, hint)),
+        PlacedError::File(_)
+        | PlacedError::Corrupt { .. }
+        | PlacedError::Raced { .. }
+        | PlacedError::BadPath { .. } => EditFault::File(failure(&error, hint)),
     }
 }

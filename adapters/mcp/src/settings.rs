@@ -109,7 +109,7 @@ pub enum Prefer {
 
 /// The settings that all transports share.
 #[derive(Clone, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct CommonSettings {
     pub(crate) name: ServerName,
     pub(crate) startup_timeout: Duration,
     pub(crate) timeout: Duration,
@@ -176,9 +176,9 @@ impl StdioSettings {
 // === impl Settings ===
 
 impl Settings {
-    pub(crate) fn terms(&self) -> Terms {
+    pub(crate) fn common(&self) -> CommonSettings {
         match self {
-            Self::Stdio(stdio) => Terms {
+            Self::Stdio(stdio) => CommonSettings {
                 name: stdio.name.clone(),
                 startup_timeout: stdio.startup_timeout,
                 timeout: stdio.timeout,
@@ -186,7 +186,7 @@ impl Settings {
                 elicitation: stdio.elicitation,
                 others: stdio.others,
             },
-            Self::Http(http) => Terms {
+            Self::Http(http) => CommonSettings {
                 name: http.name.clone(),
                 startup_timeout: http.startup_timeout,
                 timeout: http.timeout,

@@ -2,13 +2,13 @@
 //!
 //! Read in this order: [`settings`] reads the configuration, [`telemetry`] starts the exporters,
 //! [`spans`] converts the steps of calls to spans, [`series`] are numbers that are read
-//! periodically, and `courier` sends both.
+//! periodically, and `collector` sends both.
 //!
 //! **Invariant:** nothing here blocks the thread that serves calls, and no arguments or answers of
 //! a call are written into a span.
 
 pub mod settings;
-mod courier;
+mod collector;
 pub mod spans;
 pub mod series;
 pub mod telemetry;

@@ -21,7 +21,7 @@ use opentelemetry_sdk::resource::{
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::warn;
 
-use crate::courier::Courier;
+use crate::collector::Courier;
 use crate::series::Series;
 use crate::settings::{Settings, Signal};
 use crate::spans::{Durations, Spans};

@@ -1,7 +1,5 @@
 //! Fakes of the ports, for the tests of this crate.
 
-#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
-
 use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
@@ -94,10 +92,11 @@ impl FakeFiles {
 impl Files for FakeFiles {
     fn facts(&self, path: &Path) -> Option<FileFacts> {
         let path = self.target(path);
-        let texts = self.texts.lock().unwrap();
-        let (kind, size) = match texts.get(&path) {
+        let text = self.texts.lock().unwrap().get(&path).cloned();
+        let is_above = |file: &PathBuf| file.starts_with(&path);
+        let (kind, size) = match text {
             Some(text) => (FileKind::File, text.len()),
-            None if texts.keys().any(|file| file.starts_with(&path)) => (FileKind::Folder, 0),
+            None if self.texts.lock().unwrap().keys().any(is_above) => (FileKind::Folder, 0),
             None => return None,
         };
         let is_private = !self.open.lock().unwrap().contains(&path);

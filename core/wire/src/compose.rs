@@ -86,6 +86,11 @@ pub fn number(number: u64) -> Json {
     Json::composed(number.to_string().into_bytes())
 }
 
+/// Composes the value `true`.
+pub fn truth() -> Json {
+    Json::composed(b"true".to_vec())
+}
+
 fn reply_head(id: &RequestId, room: usize) -> Vec<u8> {
     let mut line = Vec::with_capacity(48 + room);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);

@@ -39,6 +39,14 @@ pub fn peek<const N: usize>(json: &Json, keys: [&str; N]) -> [Option<Json>; N] {
     find(json, keys).map(|found| found.map(|value| json.slice(value)))
 }
 
+/// False only if no name and no string in the text can be one of these words.
+///
+/// A quick check before members are read: it costs less than scanning a short text, and is not made
+/// for a long one.
+pub fn may_mention(json: &Json, words: &[&str]) -> bool {
+    json.len() > SHORT || may_name(json, words)
+}
+
 /// Returns the range of the value of the first member of this name within the text.
 pub fn place(json: &Json, key: &str) -> Option<Range<usize>> {
     let [found] = find(json, [key]);
@@ -177,7 +185,7 @@ pub fn without_member(json: &Json, key: &str) -> Result<Json, BadJson> {
 
 /// Returns the values for [`peek`] as slices.
 fn find<'a, const N: usize>(json: &'a Json, keys: [&str; N]) -> [Option<&'a [u8]>; N] {
-    if json.len() <= SHORT && !may_name(json, &keys) {
+    if !may_mention(json, &keys) {
         return [None; N];
     }
     let mut found: [Option<&'a [u8]>; N] = [None; N];

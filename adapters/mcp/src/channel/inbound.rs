@@ -16,10 +16,10 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tracing::{Instrument, debug, warn};
 
-use crate::channel::cut;
 use crate::channel::pending::NoReply;
 use crate::channel::requests::Requests;
-use crate::connect::Watched;
+use crate::channel::truncated;
+use crate::connect::ServerContext;
 use crate::settings::{Elicitation as Switch, Others, Root};
 
 /// The number of a server's questions that are open at the same time; more are declined. This
@@ -40,7 +40,7 @@ const LOG: &str = "notifications/message";
 pub(crate) struct Inbound {
     pub(crate) server: ServerName,
     pub(crate) requests: Arc<Requests>,
-    pub(crate) asked: Asked,
+    pub(crate) settings: QuestionSettings,
     pub(crate) masker: Arc<Masker>,
     /// Called when a list has changed.
     pub(crate) changed: Changed,
@@ -61,7 +61,7 @@ pub(crate) type Changed = Box<dyn Fn(Listing) + Send + Sync>;
 
 /// The settings for a server's questions: the answers that need no operator, and what may be asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct QuestionSettings {
     pub(crate) server: ServerName,
     pub(crate) roots: Arc<[Root]>,
     pub(crate) elicitation: Switch,
@@ -82,18 +82,18 @@ struct Progress {
 
 impl Inbound {
     pub(crate) fn new(
-        asked: Asked,
+        settings: QuestionSettings,
         requests: Arc<Requests>,
-        watched: &Watched,
+        context: &ServerContext,
         changed: Changed,
     ) -> Self {
         Self {
-            server: asked.server.clone(),
+            server: settings.server.clone(),
             requests,
-            asked,
-            masker: Arc::clone(&watched.masker),
+            settings,
+            masker: Arc::clone(&context.masker),
             changed,
-            listener: Arc::clone(&watched.listener),
+            listener: Arc::clone(&context.listener),
             places: Arc::new(Semaphore::new(MAX_QUESTIONS)),
             questions: Arc::default(),
             warned: AtomicBool::new(false),
@@ -126,8 +126,8 @@ impl Inbound {
 
     /// Skips a message that is too long, of which the two ends are given, and warns about it. If
     /// its ends contain the request id, that request fails.
-    pub(crate) fn too_long(&self, (beginning, end): (&[u8], &[u8]), limit: usize) {
-        let id = cut::replied(beginning, end);
+    pub(crate) fn too_long(&self, beginning: &[u8], end: &[u8], limit: usize) {
+        let id = truncated::replied(beginning, end);
         if let Some(id) = id {
             self.requests.pending.fail(id, NoReply::TooLong(limit));
         }
@@ -139,7 +139,7 @@ impl Inbound {
     /// If the beginning has no request id, this fails the only request in flight, and all requests
     /// that belong to no call.
     pub(crate) fn endless(&self, beginning: &[u8], printed: usize, problem: &str) {
-        if let Some(id) = cut::replied(beginning, b"") {
+        if let Some(id) = truncated::replied(beginning, b"") {
             self.requests.pending.fail(id, NoReply::TooLong(printed));
             return;
         }
@@ -241,7 +241,8 @@ impl Inbound {
             self.requests.out.send(compose::reply(&id, &Json::empty_object())).await;
             return;
         }
-        let Some(asking) = Asking::of_method(method).filter(|asking| self.asked.may_ask(*asking))
+        let Some(asking) =
+            Asking::of_method(method).filter(|asking| self.settings.may_ask(*asking))
         else {
             let message = format!("`{method}` is not offered here");
             let line = compose::error_reply(&id, protocol::METHOD_NOT_FOUND, &message);
@@ -264,7 +265,7 @@ impl Inbound {
         {
             self.ambiguous(method);
         }
-        let (asked, requests) = (self.asked.clone(), Arc::clone(&self.requests));
+        let (settings, requests) = (self.settings.clone(), Arc::clone(&self.requests));
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
             let operator = open.as_ref().map(|open| &*open.operator);
@@ -281,7 +282,7 @@ impl Inbound {
             };
             let answer = tokio::select! {
                 biased;
-                answer = asked.answer(asking, params, operator) => answer,
+                answer = settings.answer(asking, params, operator) => answer,
                 // Dropping the question withdraws it from the operator.
                 () = over => Unanswered::declined(asking),
             };
@@ -329,9 +330,9 @@ fn reply(id: &RequestId, answer: Result<Json, Unanswered>) -> Vec<u8> {
     }
 }
 
-// === impl Asked ===
+// === impl QuestionSettings ===
 
-impl Asked {
+impl QuestionSettings {
     /// True if the server may ask this kind of question at all.
     pub(crate) fn may_ask(&self, asking: Asking) -> bool {
         match (asking, self.elicitation, self.others) {

@@ -4,10 +4,10 @@ pub(crate) mod requests;
 pub(crate) mod outbox;
 pub(crate) mod pending;
 mod deadline;
-mod started;
+mod tasks;
 pub(crate) mod dispatch;
 pub(crate) mod inbound;
-mod cut;
+mod truncated;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,14 +21,15 @@ use futures::FutureExt;
 use crate::channel::requests::Requests;
 use crate::fault::Fault;
 use crate::session::MayRun;
+use crate::session::era::Era;
 
 /// Carries messages to a connected server and back.
 pub(crate) trait Channel: Send + Sync {
     /// The requests of this connection.
     fn requests(&self) -> &Requests;
 
-    /// Sets the protocol revision that is spoken from now on.
-    fn agree(&self, revision: &str);
+    /// Sets the era that is spoken from now on.
+    fn agree(&self, era: Era);
 
     /// Sends a notification to the server.
     fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()>;
@@ -44,8 +45,8 @@ pub(crate) trait Channel: Send + Sync {
         &'a self,
         request: Request<'a>,
         _may_run: MayRun,
-    ) -> BoxFuture<'a, Result<Said<Box<Flow>>, RequestError>> {
-        self.request(request).map(|reply| reply.map(Said::Reply)).boxed()
+    ) -> BoxFuture<'a, Result<Response<Box<Flow>>, RequestError>> {
+        self.request(request).map(|reply| reply.map(Response::Reply)).boxed()
     }
 
     /// Sends a request whose reply is not awaited, such as a subscription, and returns its id.
@@ -60,7 +61,7 @@ pub(crate) trait Channel: Send + Sync {
     }
 
     /// Removes the tools that cannot be called over this transport.
-    fn sift(&self, tools: Vec<Item>) -> Vec<Item>;
+    fn callable_tools(&self, tools: Vec<Item>) -> Vec<Item>;
 }
 
 /// A request and its time limit.
@@ -75,7 +76,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// The result of a request.
-pub(crate) enum Said<F> {
+pub(crate) enum Response<F> {
     Reply(Reply),
     /// A large reply that is still arriving.
     Flow(F),
@@ -98,17 +99,17 @@ pub(crate) enum RequestError {
 
 impl RequestError {
     pub(crate) fn garbled(problem: &EnvelopeError) -> Self {
-        Self::Refused(Fault::NotMcp(format!("a reply that is none: {problem}")))
+        Self::Refused(Fault::NotMcp(format!("malformed reply: {problem}")))
     }
 }
 
-// === impl Said ===
+// === impl Response ===
 
-impl From<Said<Infallible>> for Reply {
-    fn from(said: Said<Infallible>) -> Self {
-        match said {
-            Said::Reply(reply) => reply,
-            Said::Flow(never) => match never {},
+impl From<Response<Infallible>> for Reply {
+    fn from(response: Response<Infallible>) -> Self {
+        match response {
+            Response::Reply(reply) => reply,
+            Response::Flow(never) => match never {},
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::channel::deadline::{DeadlineSignals, EndSignal};
-use crate::channel::started::Started;
+use crate::channel::tasks::StartedTasks;
 
 /// How far progress can extend a deadline, as a multiple of the limit.
 const MAX_EXTENSIONS: u32 = 10;
@@ -21,7 +21,7 @@ const MAX_EXTENSIONS: u32 = 10;
 pub(crate) struct Pending {
     waiters: Mutex<Waiters>,
     /// Calls that were answered and have become tasks.
-    started: Started,
+    started: StartedTasks,
 }
 
 /// The ids are ours, so a server cannot choose them to make hashes collide.
@@ -36,7 +36,7 @@ pub(crate) struct Waiting {
 
 /// An open question of the server. While it is open, the deadline of its call is paused, because
 /// the server waits for a person.
-pub(crate) struct Asking {
+pub(crate) struct OpenQuestion {
     pub(crate) operator: Arc<dyn Operator>,
     signals: Arc<DeadlineSignals>,
 }
@@ -144,14 +144,14 @@ impl Pending {
     }
 
     /// Opens a question to that operator; a question of a task goes to the operator of the task.
-    pub(crate) fn ask(&self, of: Option<u64>, params: &Json) -> Option<Asking> {
+    pub(crate) fn ask(&self, of: Option<u64>, params: &Json) -> Option<OpenQuestion> {
         if of.is_none()
             && let Some(operator) = self.started.about(params)
         {
             // Preferably on a request of that party that is in flight, such as one for the task's
             // result.
             let waiting = self.ask_party(operator.party());
-            return waiting.or_else(|| Some(Asking::open(operator, Arc::default())));
+            return waiting.or_else(|| Some(OpenQuestion::open(operator, Arc::default())));
         }
         let map = self.map();
         let waiter = match of {
@@ -160,18 +160,18 @@ impl Pending {
         };
         let (operator, signals) = (waiter.operator.clone()?, Arc::clone(&waiter.signals));
         drop(map);
-        Some(Asking::open(operator, signals))
+        Some(OpenQuestion::open(operator, signals))
     }
 
     /// Opens a question to an operator of that party that has a call in flight.
-    pub(crate) fn ask_party(&self, party: u64) -> Option<Asking> {
+    pub(crate) fn ask_party(&self, party: u64) -> Option<OpenQuestion> {
         let map = self.map();
         let is_of =
             |waiter: &&Waiter| waiter.caller().is_some_and(|caller| caller.party() == party);
         let waiter = map.values().find(is_of)?;
         let (operator, signals) = (waiter.operator.clone()?, Arc::clone(&waiter.signals));
         drop(map);
-        Some(Asking::open(operator, signals))
+        Some(OpenQuestion::open(operator, signals))
     }
 
     /// True if a call is in flight whose operator could be asked.
@@ -286,9 +286,9 @@ impl Waiting {
     }
 }
 
-// === impl Asking ===
+// === impl OpenQuestion ===
 
-impl Asking {
+impl OpenQuestion {
     fn open(operator: Arc<dyn Operator>, signals: Arc<DeadlineSignals>) -> Self {
         signals.ask();
         Self { operator, signals }
@@ -300,7 +300,7 @@ impl Asking {
     }
 }
 
-impl Drop for Asking {
+impl Drop for OpenQuestion {
     fn drop(&mut self) {
         self.signals.answer();
     }

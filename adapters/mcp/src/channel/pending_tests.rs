@@ -88,7 +88,7 @@ async fn progress_of_another_request_puts_nothing_off() {
     );
 }
 
-fn ask(pending: &Pending) -> Option<Asking> {
+fn ask(pending: &Pending) -> Option<OpenQuestion> {
     pending.ask(None, &Json::empty_object())
 }
 

@@ -6,11 +6,12 @@
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use futures::FutureExt as _;
 use tokio::sync::watch;
 
 use crate::channel::outbox::{Outbox, cancelled};
 use crate::channel::pending::{NoReply, Pending};
-use crate::channel::{Request, RequestError, Said};
+use crate::channel::{Request, RequestError, Response};
 use crate::connect::STOPPED;
 use crate::fault::Fault;
 
@@ -95,7 +96,7 @@ impl Requests {
         &self,
         request: Request<'_>,
         exchange: Pin<&mut impl Future<Output = Result<Option<F>, ExchangeError>>>,
-    ) -> Result<Said<F>, RequestError> {
+    ) -> Result<Response<F>, RequestError> {
         if let Some(fault) = self.gone() {
             return Err(RequestError::NotSent(fault.to_string()));
         }
@@ -107,26 +108,31 @@ impl Requests {
         let mut waiting = pin!(waiting.wait(limit));
         let reply = tokio::select! {
             biased;
-            reply = &mut waiting => reply,
+            // First: it is usually done at once, and then the reply is polled once less.
             ended = exchange => match ended {
                 Ok(None) => waiting.await,
                 Ok(Some(flow)) => {
                     abandon.silently = true;
-                    return Ok(Said::Flow(flow));
+                    return Ok(Response::Flow(flow));
                 }
-                Err(error) => {
-                    abandon.silently = true;
-                    drop(abandon);
-                    return Err(match error {
-                        ExchangeError::Closed => RequestError::NotSent(self.lost().await),
-                        ExchangeError::Failed(error) => error,
-                    });
-                }
+                // A reply that has arrived counts, even if the exchange failed after it.
+                Err(error) => match waiting.now_or_never() {
+                    Some(reply) if !matches!(reply, Err(NoReply::Gone)) => reply,
+                    Some(_) | None => {
+                        abandon.silently = true;
+                        drop(abandon);
+                        return Err(match error {
+                            ExchangeError::Closed => RequestError::NotSent(self.lost().await),
+                            ExchangeError::Failed(error) => error,
+                        });
+                    }
+                },
             },
+            reply = &mut waiting => reply,
         };
         drop(abandon);
         match reply {
-            Ok(reply) => Ok(Said::Reply(reply)),
+            Ok(reply) => Ok(Response::Reply(reply)),
             Err(NoReply::Gone) => Err(RequestError::Gone(self.lost().await)),
             Err(NoReply::Late) => Err(RequestError::TimedOut(limit)),
             Err(NoReply::Garbled(problem)) => Err(RequestError::garbled(&problem)),

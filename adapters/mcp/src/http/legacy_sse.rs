@@ -21,9 +21,10 @@ use crate::channel::outbox::cancelled;
 use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
+use crate::http::base::{HttpBase, Opening, Parts, Stop};
 use crate::http::events::Events;
-use crate::http::link::{Link, Opening, Parts, Stop};
 use crate::http::web::{Body, Web, WebError};
+use crate::session::era::Era;
 
 /// A connection to a server over the older HTTP transport.
 pub(crate) struct SseChannel {
@@ -32,7 +33,7 @@ pub(crate) struct SseChannel {
 }
 
 struct Sse {
-    link: Link,
+    base: HttpBase,
     /// The address that messages are posted to.
     endpoint: Target,
 }
@@ -44,44 +45,44 @@ impl SseChannel {
     pub(crate) async fn open(opening: Opening) -> Result<Self, Fault> {
         let mut events = open_stream(&opening.web).await?;
         let endpoint = find_endpoint(&opening.web, &mut events).await?;
-        let Parts { link, posts, minding, stop } = Link::open(opening);
-        let sse = Arc::new(Sse { link, endpoint: endpoint.into() });
+        let Parts { base, posts, shutdown, stop } = HttpBase::open(opening);
+        let sse = Arc::new(Sse { base, endpoint: endpoint.into() });
         let poster = Arc::clone(&sse);
-        sse.link.spawn(posts.send(move |line| {
+        sse.base.spawn(posts.send(move |line| {
             let sse = Arc::clone(&poster);
             async move { sse.post_in_time(line).await }
         }));
-        sse.link.spawn(Arc::clone(&sse).hear(events));
-        let minded = Arc::clone(&sse);
-        let minding = async move { minding.mind(&minded.link, std::future::ready(())).await };
-        tokio::spawn(minding.in_current_span());
+        sse.base.spawn(Arc::clone(&sse).hear(events));
+        let ending = Arc::clone(&sse);
+        let shutdown = async move { shutdown.run(&ending.base, std::future::ready(())).await };
+        tokio::spawn(shutdown.in_current_span());
         Ok(Self { sse, _stop: stop })
     }
 }
 
 impl Channel for SseChannel {
     fn requests(&self) -> &Requests {
-        &self.sse.link.requests
+        &self.sse.base.requests
     }
 
-    fn agree(&self, _revision: &str) {}
+    fn agree(&self, _: Era) {}
 
     fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
         let line = compose::notification(method, params);
-        self.sse.link.requests.out.log(&line);
+        self.sse.base.requests.out.log(&line);
         self.sse.post_in_time(line).boxed()
     }
 
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {
         let line = compose::request(request.id, request.method, Some(request.params));
-        self.sse.link.requests.out.log(&line);
+        self.sse.base.requests.out.log(&line);
         async move {
             let exchange = pin!(async {
-                self.sse.post(line).await.map_err(|error| self.sse.link.failed(error))?;
+                self.sse.post(line).await.map_err(|error| self.sse.base.failed(error))?;
                 // The reply arrives on the stream, or the stream ends.
                 std::future::pending::<Result<Option<Infallible>, ExchangeError>>().await
             });
-            self.sse.link.requests.ask(request, exchange).await.map(Reply::from)
+            self.sse.base.requests.ask(request, exchange).await.map(Reply::from)
         }
         .boxed()
     }
@@ -89,16 +90,16 @@ impl Channel for SseChannel {
     fn start<'a>(&'a self, method: &'static str, params: &'a Json) -> BoxFuture<'a, u64> {
         let id = self.requests().next_id();
         let line = compose::request(id, method, Some(params));
-        self.sse.link.requests.out.log(&line);
+        self.sse.base.requests.out.log(&line);
         self.sse.post_in_time(line).map(move |()| id).boxed()
     }
 
     fn stop(&self, id: u64) {
         let sse = Arc::clone(&self.sse);
-        self.sse.link.spawn(async move { sse.post_in_time(cancelled(id)).await });
+        self.sse.base.spawn(async move { sse.post_in_time(cancelled(id)).await });
     }
 
-    fn sift(&self, tools: Vec<Item>) -> Vec<Item> {
+    fn callable_tools(&self, tools: Vec<Item>) -> Vec<Item> {
         tools
     }
 }
@@ -112,7 +113,7 @@ impl Sse {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let to = self.endpoint.clone();
         let order = HttpRequest { method: Method::POST, to, headers, body: line.into() };
-        match self.link.web.send(order).await {
+        match self.base.web.send(order).await {
             // Servers answer "Accepted" here with any content type.
             Ok(_) | Err(WebError::NotMcp(_)) => Ok(()),
             Err(error) => Err(error),
@@ -120,7 +121,7 @@ impl Sse {
     }
 
     async fn post_in_time(&self, line: Vec<u8>) {
-        match timeout(self.link.limit, self.post(line)).await {
+        match timeout(self.base.limit, self.post(line)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => debug!(?error, "a message was not taken"),
             Err(_) => debug!("a message was not taken in time"),
@@ -132,14 +133,14 @@ impl Sse {
         let reason = loop {
             match events.next().await {
                 Ok(Some(event)) if matches!(event.name.as_str(), "" | "message") => {
-                    dispatch(&event.data, &self.link.inbound, None).await;
+                    dispatch(&event.data, &self.base.inbound, None).await;
                 }
                 Ok(Some(event)) => debug!(event.name, "an event that means nothing to us"),
                 Ok(None) => break "it closed its stream".to_owned(),
                 Err(error) => break error.to_string(),
             }
         };
-        self.link.lose(Fault::Unreachable(reason));
+        self.base.lose(Fault::Unreachable(reason));
     }
 }
 
@@ -153,9 +154,9 @@ async fn open_stream(web: &Web) -> Result<Events, Fault> {
         body: Payload::default(),
     };
     match web.send(order).await {
-        Ok(came) => match came.body {
+        Ok(response) => match response.body {
             Body::Events(events) => Ok(events),
-            Body::Json(_) | Body::Large(..) | Body::Nothing => {
+            Body::Json(_) | Body::Large(_) | Body::Nothing => {
                 Err(Fault::NotMcp("it opens no stream".to_owned()))
             }
         },

@@ -1,16 +1,22 @@
-//! HTTP answers that are refusals: their status, and the messages in them.
+//! HTTP answers that refuse a request: status, message, JSON-RPC error, lost session.
 
 use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_http::header::{DATE, HeaderMap, RETRY_AFTER};
+use capstan_wire::{Message, Reply, protocol};
 use jiff::fmt::rfc2822;
 
 use crate::fault::Fault;
 
 /// The status reported for every redirect that is not followed.
 const REDIRECTED: u16 = 308;
+
+/// Messages of servers that do not know a session, besides the status. A message that only mentions
+/// some session does not match: it may come from a tool.
+const LOST_SESSION: [&str; 4] =
+    ["no valid session id", "invalid session id", "missing session id", "session not found"];
 
 /// An answer that refuses the request.
 #[derive(Clone)]
@@ -28,6 +34,23 @@ impl Refusal {
     pub(crate) fn redirected(fault: Fault) -> Self {
         Self { status: REDIRECTED, fault, body: Bytes::new() }
     }
+
+    /// True if the server no longer knows the session.
+    pub(crate) fn is_session_lost(&self) -> bool {
+        let error = match error_in(&self.body) {
+            Some(Reply::Error(error)) => Some(error),
+            Some(Reply::Result(_)) | None => None,
+        };
+        match self.status {
+            404 => error.is_none_or(|error| error.code != protocol::METHOD_NOT_FOUND),
+            // Not what the protocol specifies, but many servers answer like this after a restart.
+            400 => error.is_some_and(|error| {
+                let message = error.message.to_ascii_lowercase();
+                LOST_SESSION.iter().any(|words| message.contains(words))
+            }),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Debug for Refusal {
@@ -35,6 +58,14 @@ impl fmt::Debug for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { status, fault, body: _ } = self;
         f.debug_struct("Refusal").field("status", status).field("fault", fault).finish()
+    }
+}
+
+/// The JSON-RPC error in a body.
+pub(crate) fn error_in(body: &Bytes) -> Option<Reply> {
+    match Message::parse(body) {
+        Ok(Message::Reply { reply: error @ Reply::Error(_), .. }) => Some(error),
+        Ok(_) | Err(_) => None,
     }
 }
 

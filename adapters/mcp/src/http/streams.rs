@@ -43,13 +43,13 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 /// The position at which a stream broke off, and the requested wait.
 #[derive(Clone, Debug, Default)]
-struct Mark {
+struct StreamPosition {
     id: Option<String>,
     retry: Option<Duration>,
 }
 
 /// The reason why a background stream does not open.
-enum Closed {
+enum OpenError {
     /// The server does not offer the stream.
     ForGood,
     /// It may open later.
@@ -66,16 +66,16 @@ impl Http {
         id: u64,
         mut events: Events,
     ) -> Result<(), RequestError> {
-        let (mut mark, mut silent, mut first) = (Mark::default(), 0, true);
+        let (mut position, mut silent, mut first) = (StreamPosition::default(), 0, true);
         loop {
             let reason = match events.next().await {
                 Ok(Some(event)) => {
                     silent = 0;
                     self.take_event(&event, Some(id)).await;
-                    if self.link.requests.pending.waits_for(id) {
+                    if self.base.requests.pending.waits_for(id) {
                         continue;
                     }
-                    self.link.spawn(Arc::clone(self).drain(id, events));
+                    self.base.spawn(Arc::clone(self).drain(id, events));
                     return Ok(());
                 }
                 Ok(None) => "its answer ended before it was complete".to_owned(),
@@ -84,10 +84,10 @@ impl Http {
                     return Err(RequestError::Refused(Fault::TooLong(limit)));
                 }
             };
-            mark.note(&events);
-            let wait = if first { mark.retry().unwrap_or_default() } else { mark.wait() };
+            position.note(&events);
+            let wait = if first { position.retry().unwrap_or_default() } else { position.wait() };
             first = false;
-            events = match self.resume(&mark, &mut silent, wait).await {
+            events = match self.resume(&position, &mut silent, wait).await {
                 Some(events) => events,
                 None => return Err(RequestError::Gone(reason)),
             };
@@ -96,19 +96,24 @@ impl Http {
 
     /// Resumes a stream that broke off, after `wait`. `silent` counts the resumptions in a row
     /// without an event. `None` if the stream cannot be resumed.
-    async fn resume(&self, mark: &Mark, silent: &mut u32, mut wait: Duration) -> Option<Events> {
-        if mark.id.is_none() || self.is_modern() {
+    async fn resume(
+        &self,
+        position: &StreamPosition,
+        silent: &mut u32,
+        mut wait: Duration,
+    ) -> Option<Events> {
+        if position.id.is_none() || !self.era.can_resume() {
             return None;
         }
         let mut absent = 0;
         while *silent < MAX_RESUMPTIONS && absent < MAX_ABSENT {
             sleep(wait).await;
             *silent += 1;
-            match self.take_up(mark).await {
+            match self.take_up(position).await {
                 Ok(events) => return Some(events),
-                Err(Closed::ForGood) => return None,
-                Err(Closed::ForNow) => (absent, wait) = (0, mark.wait()),
-                Err(Closed::Absent) => (absent, wait) = (absent + 1, ABSENT_RETRY),
+                Err(OpenError::ForGood) => return None,
+                Err(OpenError::ForNow) => (absent, wait) = (0, position.wait()),
+                Err(OpenError::Absent) => (absent, wait) = (absent + 1, ABSENT_RETRY),
             }
         }
         None
@@ -128,36 +133,36 @@ impl Http {
 
     async fn take_event(&self, event: &Event, of: Option<u64>) {
         match event.name.as_str() {
-            "" | "message" => dispatch(&event.data, &self.link.inbound, of).await,
+            "" | "message" => dispatch(&event.data, &self.base.inbound, of).await,
             name => debug!(name, "an event that means nothing to us"),
         }
     }
 
-    /// Opens a stream; with an id in `mark`, resumes one that broke off.
-    async fn take_up(&self, mark: &Mark) -> Result<Events, Closed> {
+    /// Opens a stream; with an id in `position`, resumes one that broke off.
+    async fn take_up(&self, position: &StreamPosition) -> Result<Events, OpenError> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        self.add_session(&mut headers);
-        if let Some(id) = &mark.id {
-            let id = HeaderValue::from_str(id).map_err(|_| Closed::ForGood)?;
+        self.era.add_session(&mut headers);
+        if let Some(id) = &position.id {
+            let id = HeaderValue::from_str(id).map_err(|_| OpenError::ForGood)?;
             headers.insert(LAST_EVENT_ID, id);
         }
-        let to = self.link.web.client.target().clone();
+        let to = self.base.web.client.target().clone();
         let order = HttpRequest { method: Method::GET, to, headers, body: Payload::default() };
         self.open(order).await
     }
 
-    async fn open(&self, order: HttpRequest) -> Result<Events, Closed> {
-        match self.link.web.send(order).await {
-            Ok(came) => match came.body {
+    async fn open(&self, order: HttpRequest) -> Result<Events, OpenError> {
+        match self.base.web.send(order).await {
+            Ok(response) => match response.body {
                 Body::Events(events) => Ok(events),
-                Body::Json(_) | Body::Large(..) | Body::Nothing => Err(Closed::ForGood),
+                Body::Json(_) | Body::Large(_) | Body::Nothing => Err(OpenError::ForGood),
             },
-            Err(WebError::NotSent(_) | WebError::Blocked(_)) => Err(Closed::Absent),
-            Err(WebError::Lost(_)) => Err(Closed::ForNow),
-            Err(WebError::Refused(refusal)) if refusal.status >= 500 => Err(Closed::ForNow),
+            Err(WebError::NotSent(_) | WebError::Blocked(_)) => Err(OpenError::Absent),
+            Err(WebError::Lost(_)) => Err(OpenError::ForNow),
+            Err(WebError::Refused(refusal)) if refusal.status >= 500 => Err(OpenError::ForNow),
             Err(WebError::Refused(_) | WebError::NotMcp(_) | WebError::TooLong(_)) => {
-                Err(Closed::ForGood)
+                Err(OpenError::ForGood)
             }
         }
     }
@@ -166,22 +171,22 @@ impl Http {
     /// dropped when the server has answered if it does.
     pub(super) async fn listen(self: Arc<Self>, asked: oneshot::Sender<()>) {
         let mut asked = Some(asked);
-        let (mut mark, mut failures) = (Mark::default(), 0);
+        let (mut position, mut failures) = (StreamPosition::default(), 0);
         while failures < MAX_RESUMPTIONS {
-            let taken_up = self.take_up(&mark).await;
+            let taken_up = self.take_up(&position).await;
             drop(asked.take());
             match taken_up {
                 Ok(events) => {
-                    failures = if self.hear(events, &mut mark, &mut None).await {
+                    failures = if self.hear(events, &mut position, &mut None).await {
                         0
                     } else {
                         failures + 1
                     };
                 }
-                Err(Closed::ForNow | Closed::Absent) => failures += 1,
-                Err(Closed::ForGood) => return,
+                Err(OpenError::ForNow | OpenError::Absent) => failures += 1,
+                Err(OpenError::ForGood) => return,
             }
-            sleep(mark.wait().max(wait_after(failures, 0.0))).await;
+            sleep(position.wait().max(wait_after(failures, 0.0))).await;
         }
         debug!("the server's own stream is given up");
     }
@@ -195,29 +200,29 @@ impl Http {
         opened: oneshot::Sender<()>,
     ) {
         let mut opened = Some(opened);
-        let (mut mark, mut failures, mut lapsed) = (Mark::default(), 0, false);
+        let (mut position, mut failures, mut lapsed) = (StreamPosition::default(), 0, false);
         while failures < MAX_RESUMPTIONS {
-            let line = request::request(self.link.requests.next_id(), method, &params);
-            self.link.log_payload(&line);
-            let order = self.order(self.headers(method, &params), line);
+            let line = request::request(self.base.requests.next_id(), method, &params);
+            self.base.log_payload(&line);
+            let order = self.order(self.era.headers(method, &params), line);
             match self.open(order).await {
                 Ok(events) => {
                     if lapsed {
                         // Any list may have changed while there was no stream.
                         self.all_changed();
                     }
-                    failures = if self.hear(events, &mut mark, &mut opened).await {
+                    failures = if self.hear(events, &mut position, &mut opened).await {
                         0
                     } else {
                         failures + 1
                     };
                     lapsed = true;
                 }
-                Err(Closed::ForNow | Closed::Absent) => failures += 1,
-                Err(Closed::ForGood) => return,
+                Err(OpenError::ForNow | OpenError::Absent) => failures += 1,
+                Err(OpenError::ForGood) => return,
             }
             opened = None;
-            sleep(mark.wait().max(wait_after(failures, 0.0))).await;
+            sleep(position.wait().max(wait_after(failures, 0.0))).await;
         }
         debug!("a subscription is given up");
     }
@@ -226,7 +231,7 @@ impl Http {
     async fn hear(
         &self,
         mut events: Events,
-        mark: &mut Mark,
+        position: &mut StreamPosition,
         opened: &mut Option<oneshot::Sender<()>>,
     ) -> bool {
         let mut heard = false;
@@ -235,20 +240,20 @@ impl Http {
             self.take_event(&event, None).await;
             *opened = None;
         }
-        mark.note(&events);
+        position.note(&events);
         heard
     }
 
     fn all_changed(&self) {
         for listing in Listing::ALL {
-            (self.link.inbound.changed)(listing);
+            (self.base.inbound.changed)(listing);
         }
     }
 }
 
-// === impl Mark ===
+// === impl StreamPosition ===
 
-impl Mark {
+impl StreamPosition {
     fn note(&mut self, events: &Events) {
         if let Some(id) = events.last_id() {
             self.id = Some(id.to_owned());

@@ -8,6 +8,7 @@ use capstan_http::{Client, HttpBody, HttpError, HttpRequest, HttpResponse, Statu
 
 use crate::fault::Fault;
 use crate::http::events::Events;
+use crate::http::large_reply::LargeBody;
 use crate::http::refusal::{Refusal, message, retry_after};
 
 /// The part of a refusal's body that is read, in bytes.
@@ -24,12 +25,12 @@ pub(crate) struct Web {
     pub(crate) max_message: usize,
 }
 
-/// The form in which the caller takes an answer.
+/// How the body of an answer is returned.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub(crate) enum BodyMode {
     Whole,
-    /// A large answer may be returned while it is still arriving.
-    Coming,
+    /// A large body is returned while it is still arriving.
+    Streamed,
 }
 
 /// The reason why there is no readable answer.
@@ -50,7 +51,7 @@ pub(crate) enum WebError {
 }
 
 /// An answer with its headers.
-pub(crate) struct Came {
+pub(crate) struct WebResponse {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
 }
@@ -58,8 +59,7 @@ pub(crate) struct Came {
 /// The body of an answer.
 pub(crate) enum Body {
     Json(Bytes),
-    /// The beginning of a large body, and the rest.
-    Large(Vec<Bytes>, HttpBody),
+    Large(LargeBody),
     Events(Events),
     Nothing,
 }
@@ -68,36 +68,37 @@ pub(crate) enum Body {
 
 impl Web {
     /// Sends a request and reads the answer; of a stream of events, only the beginning.
-    pub(crate) async fn send(&self, order: HttpRequest) -> Result<Came, WebError> {
-        self.receive(&|| order.clone(), Takes::Whole).await
+    pub(crate) async fn send(&self, order: HttpRequest) -> Result<WebResponse, WebError> {
+        self.receive(&|| order.clone(), BodyMode::Whole).await
     }
 
-    /// Sends a request and reads the answer in the form that the caller takes. `write` composes the
+    /// Sends a request and reads the answer in that mode. `write` composes the
     /// request again for each redirect, so that nothing is copied if there is none.
     pub(crate) async fn receive(
         &self,
         write: &(dyn Fn() -> HttpRequest + Sync),
-        takes: Takes,
-    ) -> Result<Came, WebError> {
+        mode: BodyMode,
+    ) -> Result<WebResponse, WebError> {
         let HttpResponse { status, headers, body } = self.client.follow(write).await?;
         if !status.is_success() {
             return Err(WebError::Refused(self.refusal(status, &headers, body).await));
         }
-        let body = self.body(status, &headers, (body, takes)).await?;
-        Ok(Came { headers, body })
+        let body = self.body(status, &headers, body, mode).await?;
+        Ok(WebResponse { headers, body })
     }
 
     async fn body(
         &self,
         status: StatusCode,
         headers: &HeaderMap,
-        (body, takes): (HttpBody, Takes),
+        body: HttpBody,
+        mode: BodyMode,
     ) -> Result<Body, WebError> {
         let kind = media_type(headers);
         match kind.as_deref() {
             Some("text/event-stream") => Ok(Body::Events(self.events(body))),
             Some(kind) if kind == "application/json" || kind.ends_with("+json") => {
-                if takes == Takes::Coming {
+                if mode == BodyMode::Streamed {
                     return self.begin(body).await;
                 }
                 let (body, whole) = self.client.read(body, self.max_message).await?;

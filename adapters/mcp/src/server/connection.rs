@@ -9,21 +9,21 @@ use futures::FutureExt;
 use futures::future::ready;
 use tracing::{Instrument, Span};
 
-use super::{Life, Server, lock, note_loss};
-use crate::server::wanted::{Wanted, Wish};
+use super::{Lifecycle, Server, lock, note_loss};
+use crate::server::sticky::{StickyRequest, StickyRequests};
 use crate::session::Session;
 
 /// The parts of a server that its session reports to.
-pub(crate) struct Home {
+pub(crate) struct SessionOwner {
     /// A weak reference, because the server owns the session.
-    pub(super) life: Weak<Mutex<Life>>,
-    pub(super) wanted: Arc<Wanted>,
+    pub(super) lifecycle: Weak<Mutex<Lifecycle>>,
+    pub(super) sticky: Arc<StickyRequests>,
     pub(super) span: Span,
 }
 
 /// The connection of a server that offers nothing.
 /// Nothing runs and its lists are empty; the server is connected when something is sent.
-pub(super) struct Resting(pub(super) Arc<Server>);
+pub(super) struct DormantConnection(pub(super) Arc<Server>);
 
 // === impl Session ===
 
@@ -41,17 +41,17 @@ impl Connection for Session {
         }
         async move {
             let result = Self::list(&self, listing).instrument(self.span()).await;
-            self.report(|life, home| match &result {
+            self.report(|lifecycle, owner| match &result {
                 Err(error) if self.connection.requests().gone().is_none() => {
-                    life.could_not_read(listing, error);
+                    lifecycle.could_not_read(listing, error);
                 }
-                Err(_) => note_loss(&home.span, life, &self),
+                Err(_) => note_loss(&owner.span, lifecycle, &self),
                 Ok(_) if self.offers_nothing() => {
                     // The connection is of no use: disconnect it.
-                    life.link = None;
-                    life.resting = true;
+                    lifecycle.attempt = None;
+                    lifecycle.dormant = true;
                 }
-                Ok(_) => life.could_read(listing),
+                Ok(_) => lifecycle.could_read(listing),
             });
             result
         }
@@ -67,14 +67,16 @@ impl Connection for Session {
             let result = self.dispatch(outgoing, operator).instrument(self.span()).await;
             match (&result, outgoing.message()) {
                 (Ok(_), Message::Call(_)) if self.connection.process().is_none() => {
-                    self.report(|life, _| life.worked());
+                    self.report(|lifecycle, _| lifecycle.worked());
                 }
                 (Ok(_), Message::Side(admission)) if *admission.op() == SideOp::Subscribe => {
-                    let wish = Wish::Subscribe(admission.id().item.clone());
-                    self.report(|_, home| home.wanted.note(&wish));
+                    let request = StickyRequest::Subscribe(admission.id().item.clone());
+                    self.report(|_, owner| owner.sticky.record(&request));
                 }
                 (Ok(_), _) => {}
-                (Err(_), _) => self.report(|life, home| note_loss(&home.span, life, self)),
+                (Err(_), _) => {
+                    self.report(|lifecycle, owner| note_loss(&owner.span, lifecycle, self));
+                }
             }
             result
         }
@@ -84,22 +86,22 @@ impl Connection for Session {
 
 impl Session {
     fn span(&self) -> Span {
-        self.home.get().map_or_else(Span::current, |home| home.span.clone())
+        self.owner.get().map_or_else(Span::current, |owner| owner.span.clone())
     }
 
     /// Updates the server's state with the result of a request.
-    fn report(&self, what: impl FnOnce(&mut Life, &Home)) {
-        if let Some(home) = self.home.get()
-            && let Some(life) = home.life.upgrade()
+    fn report(&self, what: impl FnOnce(&mut Lifecycle, &SessionOwner)) {
+        if let Some(owner) = self.owner.get()
+            && let Some(lifecycle) = owner.lifecycle.upgrade()
         {
-            what(&mut lock(&life), home);
+            what(&mut lock(&lifecycle), owner);
         }
     }
 }
 
-// === impl Resting ===
+// === impl DormantConnection ===
 
-impl Connection for Resting {
+impl Connection for DormantConnection {
     fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
         None
     }

@@ -2,11 +2,11 @@
 //! It is connected on first use, shared by all callers, and connected again after its connection is
 //! lost.
 
-pub(crate) mod alive;
+pub(crate) mod tracker;
 pub(crate) mod backoff;
 mod connection;
-mod life;
-pub(crate) mod wanted;
+mod lifecycle;
+pub(crate) mod sticky;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,28 +23,28 @@ use futures::future::ready;
 use tokio::time::{Instant, sleep_until, timeout};
 use tracing::{Instrument, Span, error_span, info};
 
-use crate::connect::{Connector, STOPPED, Watched};
+use crate::connect::{Connector, STOPPED, ServerContext};
 use crate::fault::Fault;
-use crate::server::alive::Alive;
-pub(crate) use crate::server::connection::Home;
-use crate::server::connection::Resting;
-use crate::server::life::{Life, Link, is_usable};
-use crate::server::wanted::{Wanted, Wish};
+use crate::server::connection::DormantConnection;
+pub(crate) use crate::server::connection::SessionOwner;
+use crate::server::lifecycle::{ConnectAttempt, Lifecycle, is_usable};
+use crate::server::sticky::{StickyRequest, StickyRequests};
+use crate::server::tracker::ConnectionTracker;
 use crate::session::Session;
 use crate::settings::Settings;
 
 /// The timeout of a ping.
-const PULSE: Duration = Duration::from_secs(5);
+const PING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An MCP server, over any transport.
 pub struct Server {
     name: ServerName,
     connector: Arc<Connector>,
-    watched: Watched,
+    context: ServerContext,
     /// The span of everything that is logged about the server.
     span: Span,
-    life: Arc<Mutex<Life>>,
-    wanted: Arc<Wanted>,
+    lifecycle: Arc<Mutex<Lifecycle>>,
+    sticky: Arc<StickyRequests>,
 }
 
 // === impl Server ===
@@ -58,24 +58,24 @@ impl Server {
     /// Creates a server with a listener for notifications that belong to no call.
     pub fn heard_by(settings: impl Into<Settings>, listener: Arc<dyn Listener>) -> Self {
         let settings = settings.into();
-        let watched = Watched {
+        let context = ServerContext {
             ring: Ring::default(),
             masker: Arc::new(settings.masker()),
-            alive: Arc::new(Alive::new()),
+            tracker: Arc::new(ConnectionTracker::new()),
             listener,
         };
         // Error level, although nothing failed: no filter hides this level, so every event inside
         // the span carries the server's name.
-        let name = settings.terms().name;
+        let name = settings.common().name;
         let span = error_span!("server", %name);
         let connector = Arc::new(Connector::new(settings));
-        let (life, wanted) = (Arc::new(Mutex::new(Life::new())), Arc::default());
-        Self { name, connector, watched, span, life, wanted }
+        let (lifecycle, sticky) = (Arc::new(Mutex::new(Lifecycle::new())), Arc::default());
+        Self { name, connector, context, span, lifecycle, sticky }
     }
 
     /// The session, if there is one that can be used.
     fn current(&self) -> Option<Arc<Session>> {
-        let session = lock(&self.life).link.as_ref()?.peek()?.as_ref().ok().cloned()?;
+        let session = lock(&self.lifecycle).attempt.as_ref()?.peek()?.as_ref().ok().cloned()?;
         session.connection.requests().gone().is_none().then_some(session)
     }
 
@@ -84,84 +84,85 @@ impl Server {
         if let Some(session) = self.current() {
             return Ok(session);
         }
-        let link = self.link();
-        link.await.map_err(|fault| fault.into_error(&self.name))
+        let attempt = self.attempt();
+        attempt.await.map_err(|fault| fault.into_error(&self.name))
     }
 
     async fn ping(&self) -> Result<(), CallError> {
         let Some(session) = self.current() else { return Ok(()) };
         let server = || self.name.clone();
-        let late = |_| CallError::TimedOut { server: server(), limit: PULSE, may_have_run: false };
-        timeout(PULSE, session.pulse()).await.map_err(late)?
+        let late =
+            |_| CallError::TimedOut { server: server(), limit: PING_TIMEOUT, may_have_run: false };
+        timeout(PING_TIMEOUT, session.ping()).await.map_err(late)?
     }
 
-    fn link(&self) -> Link {
-        let mut life = lock(&self.life);
-        if let Some(link) = &life.link {
-            if is_usable(link) {
-                return link.clone();
+    fn attempt(&self) -> ConnectAttempt {
+        let mut lifecycle = lock(&self.lifecycle);
+        if let Some(attempt) = &lifecycle.attempt {
+            if is_usable(attempt) {
+                return attempt.clone();
             }
-            if let Some(Ok(session)) = link.peek() {
+            if let Some(Ok(session)) = attempt.peek() {
                 // The connection was lost while no caller used it.
                 let session = Arc::clone(session);
-                note_loss(&self.span, &mut life, &session);
+                note_loss(&self.span, &mut lifecycle, &session);
             }
-            if let Some(fault) = life.would_fail_again() {
+            if let Some(fault) = lifecycle.would_fail_again() {
                 return ready(Err(fault)).boxed().shared();
             }
         }
-        let link = self.connect(life.not_before);
-        life.link = Some(link.clone());
-        life.resting = false;
-        drop(life);
+        let attempt = self.connect(lifecycle.not_before);
+        lifecycle.attempt = Some(attempt.clone());
+        lifecycle.dormant = false;
+        drop(lifecycle);
         // Driven by a task of its own, so that a caller that is dropped does not stop it for
         // others.
-        tokio::spawn(link.clone());
-        link
+        tokio::spawn(attempt.clone());
+        attempt
     }
 
-    fn connect(&self, not_before: Instant) -> Link {
-        let (connector, watched) = (Arc::clone(&self.connector), self.watched.clone());
-        let (life, wanted) = (Arc::clone(&self.life), Arc::clone(&self.wanted));
-        let home = Home {
-            life: Arc::downgrade(&self.life),
-            wanted: Arc::clone(&self.wanted),
+    fn connect(&self, not_before: Instant) -> ConnectAttempt {
+        let (connector, context) = (Arc::clone(&self.connector), self.context.clone());
+        let (lifecycle, sticky) = (Arc::clone(&self.lifecycle), Arc::clone(&self.sticky));
+        let owner = SessionOwner {
+            lifecycle: Arc::downgrade(&self.lifecycle),
+            sticky: Arc::clone(&self.sticky),
             span: self.span.clone(),
         };
         let connecting = async move {
             let start = async {
                 sleep_until(not_before).await;
                 // Never two processes at a time: they could conflict with each other.
-                watched.alive.none_left().await;
-                connector.connect(&watched).await
+                context.tracker.none_left().await;
+                connector.connect(&context).await
             };
             let result = tokio::select! {
                 biased;
-                () = watched.alive.closing() => Err(Fault::Unreachable(STOPPED.to_owned())),
+                () = context.tracker.closing() => Err(Fault::Unreachable(STOPPED.to_owned())),
                 result = start => result,
             };
             if let Ok(session) = &result {
-                session.home.get_or_init(|| home);
-                wanted.tell(session).await;
+                session.owner.get_or_init(|| owner);
+                sticky.replay(session).await;
             }
-            let mut life = lock(&life);
-            let again = life.about.is_some();
+            let mut lifecycle = lock(&lifecycle);
+            let again = lifecycle.about.is_some();
             match &result {
                 Ok(session) => {
                     info!(protocol = session.about.protocol, "connected");
-                    life.connected(&session.about);
+                    lifecycle.connected(&session.about);
                 }
                 Err(fault) => {
                     // Not a warning: the callers that wait for the server get the fault.
                     info!(reason = %fault, "not connected");
-                    life.failed(fault.clone());
+                    lifecycle.failed(fault.clone());
                 }
             }
-            drop(life);
+            drop(lifecycle);
             if result.is_ok() && again {
                 // Any list may have changed while the server was away.
                 for listing in Listing::ALL {
-                    watched.listener.list_changed(&connector.name(), listing);
+                    context.listener.list_changed(&connector.name(), listing);
                 }
             }
             result
@@ -176,11 +177,11 @@ impl Backend for Server {
     }
 
     fn state(&self) -> ServerState {
-        lock(&self.life).state()
+        lock(&self.lifecycle).state()
     }
 
     fn about(&self) -> Option<Arc<About>> {
-        lock(&self.life).about.clone()
+        lock(&self.lifecycle).about.clone()
     }
 
     fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
@@ -189,8 +190,8 @@ impl Backend for Server {
 
     fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
         async move {
-            if lock(&self.life).resting {
-                return Ok(Arc::new(Resting(self)) as Arc<dyn Connection>);
+            if lock(&self.lifecycle).dormant {
+                return Ok(Arc::new(DormantConnection(self)) as Arc<dyn Connection>);
             }
             let session = self.session().await?;
             Ok(session as Arc<dyn Connection>)
@@ -200,21 +201,21 @@ impl Backend for Server {
 
     fn disconnect(&self) {
         // The process ends when the last user of the connection is done.
-        let link = lock(&self.life).rest();
-        drop(link);
+        let attempt = lock(&self.lifecycle).take_attempt();
+        drop(attempt);
     }
 
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         async move {
-            let wish = match system.message() {
+            let request = match system.message() {
                 SystemMessage::Ping => return self.ping().await,
-                SystemMessage::Level(level) => Wish::Level(level.clone()),
-                SystemMessage::Unsubscribe(uri) => Wish::Unsubscribe(uri.clone()),
+                SystemMessage::Level(level) => StickyRequest::Level(level.clone()),
+                SystemMessage::Unsubscribe(uri) => StickyRequest::Unsubscribe(uri.clone()),
             };
             // Kept even if sending fails: later connections get it too.
-            self.wanted.note(&wish);
+            self.sticky.record(&request);
             match self.current() {
-                Some(session) => session.tell(&wish).await.map(drop),
+                Some(session) => session.apply(&request).await.map(drop),
                 None => Ok(()),
             }
         }
@@ -226,13 +227,13 @@ impl Backend for Server {
     }
 
     fn stderr(&self) -> Vec<String> {
-        self.watched.ring.lines()
+        self.context.ring.lines()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            self.watched.alive.stop();
-            self.watched.alive.none_left().await;
+            self.context.tracker.stop();
+            self.context.tracker.none_left().await;
         }
         .boxed()
     }
@@ -241,20 +242,20 @@ impl Backend for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // A list that is being read keeps the session alive, and would keep the process alive.
-        self.watched.alive.stop();
+        self.context.tracker.stop();
     }
 }
 
 /// Records the loss of a connection, once, no matter how many calls were in flight.
-fn note_loss(span: &Span, life: &mut Life, session: &Session) {
+fn note_loss(span: &Span, lifecycle: &mut Lifecycle, session: &Session) {
     if let Some(fault) = session.connection.requests().gone()
         && session.connection.requests().take_gone_notice()
     {
         span.in_scope(|| info!(reason = %fault, "gone"));
-        life.died(fault);
+        lifecycle.died(fault);
     }
 }
 
-fn lock(life: &Mutex<Life>) -> MutexGuard<'_, Life> {
-    life.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(lifecycle: &Mutex<Lifecycle>) -> MutexGuard<'_, Lifecycle> {
+    lifecycle.lock().unwrap_or_else(PoisonError::into_inner)
 }

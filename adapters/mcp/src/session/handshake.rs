@@ -6,12 +6,14 @@
 
 use std::time::Duration;
 
-use capstan_hub::ports::{About, Operator};
+use capstan_hub::ports::About;
 use capstan_wire::{Json, Reply, compose, object, protocol};
 
 use crate::channel::{Channel, Request, RequestError};
 use crate::fault::Fault;
-use crate::settings::{Elicitation, Era, Others, Terms};
+use crate::session::client::{capabilities, client_info, own_metadata};
+use crate::session::era::Era;
+use crate::settings::{CommonSettings, Era as EraSetting};
 
 /// How long to wait for the probe before the legacy handshake is tried in parallel.
 ///
@@ -20,8 +22,8 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 
 /// The result of a handshake.
 #[derive(Debug)]
-pub(crate) struct Hello {
-    pub(crate) modern: bool,
+pub(crate) struct Handshake {
+    pub(crate) era: Era,
     pub(crate) about: About,
 }
 
@@ -36,65 +38,34 @@ pub(crate) enum HandshakeError {
     Failed(Fault),
 }
 
-/// The client's name and version, in both eras.
-pub(crate) fn client_info() -> Json {
-    let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
-    compose::object(&[("name", &name), ("version", &version)])
-}
+// === impl Handshake ===
 
-/// The capabilities declared to a legacy server in the handshake.
-/// They are everything that any caller may support; the caller itself is asked later. They are the
-/// same for people and programs, because some servers offer tools depending on them, and tools that
-/// were approved for one would be new to the other.
-pub(crate) fn capabilities(settings: &Terms) -> Json {
-    offered(settings, Others::Clients)
-}
-
-fn offered(settings: &Terms, others: Others) -> Json {
-    let empty = Json::empty_object();
-    let both = compose::object(&[("form", &empty), ("url", &empty)]);
-    let mut able = vec![("roots", &empty)];
-    match settings.elicitation {
-        Elicitation::Offered => able.push(("elicitation", &both)),
-        Elicitation::Off => {}
-    }
-    match others {
-        Others::Clients => able.push(("sampling", &empty)),
-        Others::People => {}
-    }
-    compose::object(&able)
-}
-
-/// The capabilities of the caller, which a modern server gets with every request.
-fn caller_capabilities(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
-    let able = match (operator, settings.others) {
-        (Some(operator), _) => match operator.able() {
-            Some(able) => able,
-            // A person, who may use a shell of a gateway's operator.
-            None => return offered(settings, Others::People),
-        },
-        (None, Others::People) => return offered(settings, Others::People),
-        // A request without a caller, such as for a list.
-        (None, Others::Clients) => return Json::empty_object(),
-    };
-    match settings.elicitation {
-        Elicitation::Offered => able,
-        Elicitation::Off => object::without_member(&able, "elicitation").unwrap_or(able),
+impl Handshake {
+    fn new(era: Era, result: &Json, info: Option<&Json>) -> Self {
+        let of_info = |key| info.and_then(|info| object::get_string(info, key));
+        let about = About {
+            protocol: era.revision().to_owned(),
+            title: of_info("title").or_else(|| of_info("name")),
+            version: of_info("version"),
+            instructions: object::get_string(result, "instructions"),
+            capabilities: object::get(result, "capabilities"),
+        };
+        Self { era, about }
     }
 }
 
 /// Performs the handshake in the era that the settings specify.
-pub(crate) async fn shake_hands(
+pub(crate) async fn perform(
     connection: &dyn Channel,
-    settings: &Terms,
-    era: Era,
-) -> Result<Hello, HandshakeError> {
-    match era {
-        Era::Legacy => initialize(connection, settings).await,
-        Era::Modern => match ask_modern(connection, settings).await {
-            Discovered::Modern(hello) => {
-                connection.agree(&hello.about.protocol);
-                Ok(hello)
+    settings: &CommonSettings,
+    setting: EraSetting,
+) -> Result<Handshake, HandshakeError> {
+    match setting {
+        EraSetting::Legacy => initialize(connection, settings).await,
+        EraSetting::Modern => match ask_modern(connection, settings).await {
+            Discovered::Modern(handshake) => {
+                connection.agree(handshake.era);
+                Ok(handshake)
             }
             Discovered::Legacy => Err(failed(
                 "it does not speak 2026-07-28, which `protocol = \"modern\"` asks for".to_owned(),
@@ -102,17 +73,20 @@ pub(crate) async fn shake_hands(
             Discovered::Died(reason) => Err(failed(reason)),
             Discovered::Failed(fault) => Err(HandshakeError::Failed(fault)),
         },
-        Era::Auto => probe(connection, settings).await,
+        EraSetting::Auto => probe(connection, settings).await,
     }
 }
 
 /// Sends the modern probe, and after a while the legacy handshake in parallel.
-async fn probe(connection: &dyn Channel, settings: &Terms) -> Result<Hello, HandshakeError> {
+async fn probe(
+    connection: &dyn Channel,
+    settings: &CommonSettings,
+) -> Result<Handshake, HandshakeError> {
     let discovery = ask_modern(connection, settings);
     tokio::pin!(discovery);
     // Sent at most once: many servers do not accept a second handshake.
-    let handshake = initialize(connection, settings);
-    tokio::pin!(handshake);
+    let initializing = initialize(connection, settings);
+    tokio::pin!(initializing);
     let early = tokio::time::timeout(PROBE_WAIT, &mut discovery).await;
     let discovered = match early {
         Ok(discovered) => discovered,
@@ -120,8 +94,8 @@ async fn probe(connection: &dyn Channel, settings: &Terms) -> Result<Hello, Hand
             tokio::select! {
                 biased;
                 discovered = &mut discovery => discovered,
-                hello = &mut handshake => match hello {
-                    Ok(hello) => return Ok(hello),
+                initialized = &mut initializing => match initialized {
+                    Ok(handshake) => return Ok(handshake),
                     // A modern server has no handshake, and may reject it before it answers the
                     // probe.
                     Err(error) => match discovery.await {
@@ -135,25 +109,25 @@ async fn probe(connection: &dyn Channel, settings: &Terms) -> Result<Hello, Hand
         }
     };
     match discovered {
-        Discovered::Modern(hello) => {
-            connection.agree(&hello.about.protocol);
-            Ok(hello)
+        Discovered::Modern(handshake) => {
+            connection.agree(handshake.era);
+            Ok(handshake)
         }
-        Discovered::Legacy => handshake.await,
+        Discovered::Legacy => initializing.await,
         Discovered::Died(reason) => Err(HandshakeError::DiedInProbe(reason)),
         Discovered::Failed(fault) => Err(HandshakeError::Failed(fault)),
     }
 }
 
 enum Discovered {
-    Modern(Hello),
+    Modern(Handshake),
     Legacy,
     Died(String),
     Failed(Fault),
 }
 
 /// Sends the modern probe; once more if the server is modern but rejects the revision.
-async fn ask_modern(connection: &dyn Channel, settings: &Terms) -> Discovered {
+async fn ask_modern(connection: &dyn Channel, settings: &CommonSettings) -> Discovered {
     let reply = discover(connection, settings).await;
     let Ok(Reply::Error(error)) = &reply else { return read_discovery(reply) };
     if error.code != protocol::UNSUPPORTED_VERSION {
@@ -176,23 +150,15 @@ async fn ask_modern(connection: &dyn Channel, settings: &Terms) -> Discovered {
     )))
 }
 
-async fn discover(connection: &dyn Channel, settings: &Terms) -> Result<Reply, RequestError> {
-    let params = compose::object(&[("_meta", &modern_meta(settings, None))]);
+async fn discover(
+    connection: &dyn Channel,
+    settings: &CommonSettings,
+) -> Result<Reply, RequestError> {
+    let params = compose::object(&[("_meta", &own_metadata(settings))]);
     let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
     let method = "server/discover";
     connection.request(Request { id, method, params: &params, limit, operator: None }).await
-}
-
-/// The `_meta` of every modern request.
-pub(crate) fn modern_meta(settings: &Terms, operator: Option<&dyn Operator>) -> Json {
-    let version = compose::string(protocol::MODERN);
-    let (client, able) = (client_info(), caller_capabilities(settings, operator));
-    compose::object(&[
-        (protocol::META_VERSION, &version),
-        (protocol::META_CLIENT, &client),
-        (protocol::META_CAPABILITIES, &able),
-    ])
 }
 
 /// Reads the reply to the probe. A reply that is not clearly modern means legacy.
@@ -217,11 +183,13 @@ fn read_discovery(reply: Result<Reply, RequestError>) -> Discovered {
     }
     let info =
         object::get(&result, "_meta").and_then(|meta| object::get(&meta, protocol::META_SERVER));
-    let about = about(protocol::MODERN.to_owned(), &result, info.as_ref());
-    Discovered::Modern(Hello { modern: true, about })
+    Discovered::Modern(Handshake::new(Era::Modern, &result, info.as_ref()))
 }
 
-async fn initialize(connection: &dyn Channel, settings: &Terms) -> Result<Hello, HandshakeError> {
+async fn initialize(
+    connection: &dyn Channel,
+    settings: &CommonSettings,
+) -> Result<Handshake, HandshakeError> {
     let version = compose::string(protocol::LATEST_LEGACY);
     let (client, able) = (client_info(), capabilities(settings));
     let params = compose::object(&[
@@ -247,26 +215,17 @@ async fn initialize(connection: &dyn Channel, settings: &Terms) -> Result<Hello,
         }
     };
     let version = object::get_string(&result, "protocolVersion").unwrap_or_default();
-    if !protocol::LEGACY_REVISIONS.contains(&version.as_str()) {
+    let Some(revision) = protocol::LEGACY_REVISIONS.into_iter().find(|known| *known == version)
+    else {
         return Err(failed(format!("it speaks revision `{version}`, which is not known here")));
-    }
-    connection.agree(&version);
+    };
+    let era = Era::Legacy { revision };
+    connection.agree(era);
     connection.notify("notifications/initialized", None).await;
     let info = object::get(&result, "serverInfo");
-    Ok(Hello { modern: false, about: about(version, &result, info.as_ref()) })
+    Ok(Handshake::new(era, &result, info.as_ref()))
 }
 
 fn failed(reason: String) -> HandshakeError {
     HandshakeError::Failed(Fault::Unreachable(reason))
-}
-
-fn about(protocol: String, result: &Json, info: Option<&Json>) -> About {
-    let of_info = |key| info.and_then(|info| object::get_string(info, key));
-    About {
-        protocol,
-        title: of_info("title").or_else(|| of_info("name")),
-        version: of_info("version"),
-        instructions: object::get_string(result, "instructions"),
-        capabilities: object::get(result, "capabilities"),
-    }
 }

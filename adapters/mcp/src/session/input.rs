@@ -11,11 +11,6 @@ use futures::future::try_join_all;
 
 use crate::session::Session;
 
-/// True if a result asks for input.
-pub(crate) fn is_input_required(result: &Json) -> bool {
-    object::get_string(result, "resultType").as_deref() == Some("input_required")
-}
-
 impl Session {
     /// True if the server's requests for input can be passed on to the client unchanged.
     /// The client must want that, and must have declared the capabilities for all of them.
@@ -38,7 +33,7 @@ impl Session {
                 (Asking::Elicit, _) => has("form") || !has("url"),
                 (Asking::Sample | Asking::Roots, _) => true,
             };
-            can && self.asked.may_ask(asking)
+            can && self.questions.may_ask(asking)
         };
         let asked = object::members(&requests).unwrap_or_default();
         asked.iter().all(|(_, request)| can(request))
@@ -78,12 +73,12 @@ impl Session {
         operator: &Arc<dyn Operator>,
     ) -> Result<Json, CallError> {
         let method = object::get_string(request, "method").unwrap_or_default();
-        let asking = Asking::of_method(&method).filter(|asking| self.asked.may_ask(*asking));
+        let asking = Asking::of_method(&method).filter(|asking| self.questions.may_ask(*asking));
         let Some(asking) = asking else {
             return Err(self.broken(format!("it asks for `{method}`, which was not offered")));
         };
         let params = object::get(request, "params").unwrap_or_else(Json::empty_object);
-        match self.asked.answer(asking, params, Some(&**operator)).await {
+        match self.questions.answer(asking, params, Some(&**operator)).await {
             Ok(answer) => Ok(answer),
             Err(Unanswered { code: METHOD_NOT_FOUND, message }) => {
                 Err(self.broken(format!("it asks for `{method}`, which got no answer: {message}")))

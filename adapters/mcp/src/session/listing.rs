@@ -1,12 +1,12 @@
 //! Reads a whole list of a server, page by page, and caches it until it changes.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::ports::{BoxFuture, Item, Listing};
 use capstan_model::CallError;
 use capstan_wire::{Json, Reply, compose, object, protocol};
 use futures::future::Shared;
+use rustc_hash::FxHashMap;
 use tracing::warn;
 
 use crate::session::Session;
@@ -22,7 +22,7 @@ const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
 /// The server's lists, cached until they change. Concurrent callers share one read of a list.
 #[derive(Default)]
-pub(crate) struct Lists(Mutex<HashMap<Listing, SharedList>>);
+pub(crate) struct Lists(Mutex<FxHashMap<Listing, SharedList>>);
 
 pub(crate) type SharedList = Shared<BoxFuture<'static, Result<Arc<[Item]>, CallError>>>;
 
@@ -49,7 +49,7 @@ impl Lists {
         drop(old);
     }
 
-    fn all(&self) -> MutexGuard<'_, HashMap<Listing, SharedList>> {
+    fn all(&self) -> MutexGuard<'_, FxHashMap<Listing, SharedList>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -98,7 +98,7 @@ async fn read_pages(session: &Session, listing: Listing) -> Result<Arc<[Item]>, 
         return Err(session.broken(format!("its list has more than {MAX_PAGES} pages")));
     }
     if listing == Listing::Tools {
-        items = session.connection.sift(items);
+        items = session.connection.callable_tools(items);
     }
     Ok(items.into())
 }

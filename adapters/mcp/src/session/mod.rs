@@ -1,72 +1,65 @@
-//! Speaks with one connected server in the era that was detected.
+//! Speaks with one connected server in the era that the handshake has chosen.
+//!
+//! [`handshake`] detects the era, [`era`] has the differences in requests and results,
+//! [`subscriptions`] those in notifications. This file sends calls, [`side`] everything else that
+//! the pipeline lets through, [`listing`] reads lists, [`input`] answers requests for input.
 
-mod side;
+mod client;
+pub(crate) mod era;
 pub(crate) mod handshake;
 mod input;
 pub(crate) mod listing;
+mod side;
+mod subscriptions;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use capstan_hub::ports::{About, Item, Listing, Operator};
 use capstan_hub::{Answer, Flow, Ticket};
 use capstan_model::{CallError, ServerName};
-use capstan_wire::{Json, Reply, RpcError, compose, object, protocol};
+use capstan_wire::{Json, Reply, RpcError, object, protocol};
 use futures::FutureExt;
 use tracing::{Instrument, debug};
 
-use crate::channel::inbound::Asked;
-use crate::channel::{Channel, Request, RequestError, Said};
-use crate::server::Home;
-use crate::session::handshake::{Hello, modern_meta};
-use crate::session::input::is_input_required;
+use crate::channel::inbound::QuestionSettings;
+use crate::channel::{Channel, Request, RequestError, Response};
+use crate::server::SessionOwner;
+use crate::session::era::Era;
+use crate::session::handshake::Handshake;
 use crate::session::listing::{Lists, SharedList};
-use crate::settings::Terms;
+use crate::session::subscriptions::Subscriptions;
+use crate::settings::CommonSettings;
 
 /// How often one call may ask for further input.
 const MAX_ROUNDS: usize = 10;
 
-/// The members with which a modern client describes itself in each request. They are removed for a
-/// legacy server: it got this in the handshake, and one that supports both eras could mistake the
-/// request for a modern one.
-const ERA: [&str; 4] = [
-    protocol::META_VERSION,
-    protocol::META_CAPABILITIES,
-    protocol::META_CLIENT,
-    protocol::META_LEVEL,
-];
-
 /// A connected server.
 pub(crate) struct Session {
-    pub(crate) settings: Arc<Terms>,
+    pub(crate) settings: Arc<CommonSettings>,
     pub(crate) connection: Arc<dyn Channel>,
     pub(crate) about: Arc<About>,
-    pub(crate) modern: bool,
-    pub(crate) asked: Asked,
+    pub(crate) era: Era,
+    pub(crate) questions: QuestionSettings,
     lists: Arc<Lists>,
-    /// The kinds of changes that the server was asked to report.
-    subscribed: Mutex<HashSet<&'static str>>,
-    /// The watched resources of a modern server, with the ids of their subscriptions.
-    pub(crate) watched: Mutex<HashMap<String, u64>>,
+    subscriptions: Subscriptions,
     /// The server that the session belongs to; set before the first use.
-    pub(crate) home: OnceLock<Home>,
+    pub(crate) owner: OnceLock<SessionOwner>,
 }
 
 // === impl Session ===
 
 impl Session {
     pub(crate) fn new(
-        settings: Arc<Terms>,
+        settings: Arc<CommonSettings>,
         connection: Arc<dyn Channel>,
-        hello: Hello,
-        asked: Asked,
+        handshake: Handshake,
+        questions: QuestionSettings,
         lists: Arc<Lists>,
     ) -> Self {
-        let Hello { modern, about } = hello;
-        let (subscribed, watched) = (Mutex::default(), Mutex::default());
+        let Handshake { era, about } = handshake;
+        let (subscriptions, owner) = (Subscriptions::default(), OnceLock::new());
         let about = Arc::new(about);
-        let home = OnceLock::new();
-        Self { settings, connection, about, modern, asked, lists, subscribed, watched, home }
+        Self { settings, connection, about, era, questions, lists, subscriptions, owner }
     }
 
     /// True if the server declares such a list.
@@ -99,7 +92,7 @@ impl Session {
         let session = Arc::clone(self);
         let list = async move {
             // Before reading, so that no change in between is missed.
-            session.subscribe(listing).await;
+            session.subscribe_to_list(listing).await;
             let result = listing::read(&session, listing).await;
             if result.is_err() {
                 // A failure is not cached; the next caller tries again.
@@ -114,35 +107,6 @@ impl Session {
         shared
     }
 
-    /// Subscribes once to changes of the list at a modern server. Legacy servers report them
-    /// unasked.
-    async fn subscribe(&self, listing: Listing) {
-        let changes = self
-            .capability(listing.capability())
-            .and_then(|capability| object::get(&capability, "listChanged"))
-            .is_some_and(|json| json.as_bytes() == b"true");
-        let key = match listing {
-            Listing::Tools => "toolsListChanged",
-            Listing::Prompts => "promptsListChanged",
-            Listing::Resources | Listing::Templates => "resourcesListChanged",
-        };
-        if !(self.modern && changes) {
-            return;
-        }
-        let first = self.subscribed.lock().unwrap_or_else(PoisonError::into_inner).insert(key);
-        if first {
-            self.listen_to(key, &truth()).await;
-        }
-    }
-
-    /// Subscribes to notifications of a modern server, and returns the id of the subscription.
-    pub(crate) async fn listen_to(&self, key: &str, what: &Json) -> u64 {
-        let wanted = compose::object(&[(key, what)]);
-        let meta = modern_meta(&self.settings, None);
-        let params = compose::object(&[("notifications", &wanted), ("_meta", &meta)]);
-        self.connection.start("subscriptions/listen", &params).await
-    }
-
     pub(crate) fn result(&self, reply: Reply) -> Result<Json, CallError> {
         match reply {
             Reply::Result(result) => Ok(result),
@@ -152,33 +116,13 @@ impl Session {
 
     /// Sends a request that belongs to no call, such as for a page of a list.
     pub(crate) async fn ask(&self, method: &str, params: &Json) -> Result<Reply, CallError> {
-        // The progress token would refer to another request of this connection, or to none.
-        let params = without_meta(params, &[protocol::META_PROGRESS]);
-        let params = if self.modern {
-            let meta = self.modern_meta_over(&params);
-            object::with_member(&params, "_meta", &meta).map_err(|e| self.broken(e.to_string()))?
-        } else {
-            without_meta(&params, &ERA)
-        };
+        let params = self.era.own_params(params, &self.settings);
+        let params = params.map_err(|error| self.broken(error.to_string()))?;
         let id = self.connection.requests().next_id();
         let limit = self.settings.timeout;
         let request = Request { id, method, params: &params, limit, operator: None };
         let reply = self.connection.request(request).await;
         reply.map_err(|error| self.request_failed(error, MayRun::No))
-    }
-
-    /// Merges our metadata into the params. Members that a modern client set take precedence.
-    fn modern_meta_over(&self, params: &Json) -> Json {
-        let ours = modern_meta(&self.settings, None);
-        let theirs = object::get(params, "_meta").and_then(|meta| object::members(&meta).ok());
-        let mut meta = theirs.unwrap_or_default();
-        for (key, value) in object::members(&ours).unwrap_or_default() {
-            if !meta.iter().any(|(name, _)| *name == key) {
-                meta.push((key, value));
-            }
-        }
-        let meta: Vec<(&str, &Json)> = meta.iter().map(|(k, v)| (k.as_str(), v)).collect();
-        compose::object(&meta)
     }
 
     /// Runs the call of a ticket, and answers the server's requests for input.
@@ -191,7 +135,7 @@ impl Session {
         for _ in 0..MAX_ROUNDS {
             let answer = self.send(ticket, &params, operator).await?;
             let Answer::Whole(result) = &answer else { return Ok(answer) };
-            if !self.modern || !is_input_required(result) || self.hands_out(result, operator) {
+            if !self.era.requires_input(result) || self.hands_out(result, operator) {
                 return Ok(answer);
             }
             params = self.with_input(ticket.params(), result, operator).await?;
@@ -205,17 +149,17 @@ impl Session {
         params: &Json,
         operator: &Arc<dyn Operator>,
     ) -> Result<Answer, CallError> {
-        let said = self.send_once(ticket, params, operator).await?;
-        if let Said::Reply(Reply::Error(error)) = &said
+        let response = self.send_once(ticket, params, operator).await?;
+        if let Response::Reply(Reply::Error(error)) = &response
             && error.code == protocol::HEADER_MISMATCH
         {
             // The tool's headers may have changed. The road reads the list again before it retries
             // the call.
             self.lists.forget(Listing::Tools);
         }
-        match said {
-            Said::Reply(reply) => self.result(reply).map(Answer::Whole),
-            Said::Flow(flow) => Ok(Answer::Flowing(flow)),
+        match response {
+            Response::Reply(reply) => self.result(reply).map(Answer::Whole),
+            Response::Flow(flow) => Ok(Answer::Flowing(flow)),
         }
     }
 
@@ -224,22 +168,20 @@ impl Session {
         ticket: &Ticket,
         params: &Json,
         operator: &Arc<dyn Operator>,
-    ) -> Result<Said<Box<Flow>>, CallError> {
+    ) -> Result<Response<Box<Flow>>, CallError> {
         let id = self.connection.requests().next_id();
-        let params = self.with_meta(params, id, &**operator)?;
+        let params = self.call_params(params, id, &**operator)?;
         let (method, limit) = (ticket.kind().method(), self.settings.timeout);
-        let wishes = operator.wishes();
+        let may_stream = self.era.may_stream(operator.wishes());
         let operator = Some(Arc::clone(operator));
         let request = Request { id, method, params: &params, limit, operator };
         let may_run = if ticket.effect().may_write() { MayRun::Yes } else { MayRun::No };
-        // A caller that does not take a modern server's answer unchanged gets it translated, as a
-        // whole.
-        let said = if wishes.flow && (!self.modern || wishes.input_required) {
+        let response = if may_stream {
             self.connection.call(request, may_run).await
         } else {
-            self.connection.request(request).await.map(Said::Reply)
+            self.connection.request(request).await.map(Response::Reply)
         };
-        said.map_err(|error| {
+        response.map_err(|error| {
             let mut error = self.request_failed(error, may_run);
             if let CallError::AnswerTooLarge { item, .. } = &mut error {
                 *item = ticket.id().to_string();
@@ -248,34 +190,14 @@ impl Session {
         })
     }
 
-    /// Adds our metadata to the client's params, which otherwise stay unchanged.
-    pub(crate) fn with_meta(
+    pub(crate) fn call_params(
         &self,
         params: &Json,
         id: u64,
         operator: &dyn Operator,
     ) -> Result<Json, CallError> {
-        let broken = |_| self.broken("the params are not an object".to_owned());
-        let progress = operator.wishes().progress;
-        let params = &if self.modern { params.clone() } else { without_meta(params, &ERA) };
-        if !progress && !self.modern {
-            return Ok(params.clone());
-        }
-        let client = object::get(params, "_meta").unwrap_or_else(Json::empty_object);
-        let mut meta = object::members(&client).map_err(broken)?;
-        let mut set = |key: &str, value: Json| match meta.iter_mut().find(|(name, _)| name == key) {
-            Some((_, old)) => *old = value,
-            None => meta.push((key.to_owned(), value)),
-        };
-        if progress {
-            set(protocol::META_PROGRESS, compose::number(id));
-        }
-        if self.modern {
-            let ours = modern_meta(&self.settings, Some(operator));
-            object::members(&ours).map_err(broken)?.into_iter().for_each(|(k, v)| set(&k, v));
-        }
-        let meta: Vec<(&str, &Json)> = meta.iter().map(|(k, v)| (k.as_str(), v)).collect();
-        object::with_member(params, "_meta", &compose::object(&meta)).map_err(broken)
+        let params = self.era.call_params(params, id, operator, &self.settings);
+        params.map_err(|_| self.broken("the params are not an object".to_owned()))
     }
 
     pub(crate) fn request_failed(&self, error: RequestError, may_run: MayRun) -> CallError {
@@ -314,25 +236,4 @@ pub(crate) fn failed(server: &ServerName, error: RequestError, may_run: MayRun) 
             CallError::TimedOut { server, limit, may_have_run: may_run == MayRun::Yes }
         }
     }
-}
-
-/// Removes these members of `_meta` from the params, and `_meta` itself if it is then empty.
-fn without_meta<const N: usize>(params: &Json, keys: &[&str; N]) -> Json {
-    let Some(meta) = object::get(params, "_meta") else { return params.clone() };
-    if object::peek(&meta, *keys).iter().all(Option::is_none) {
-        return params.clone();
-    }
-    let Ok(mut members) = object::members(&meta) else { return params.clone() };
-    members.retain(|(name, _)| !keys.contains(&name.as_str()));
-    let left: Vec<(&str, &Json)> = members.iter().map(|(k, v)| (k.as_str(), v)).collect();
-    let bare = if left.is_empty() {
-        object::without_member(params, "_meta")
-    } else {
-        object::with_member(params, "_meta", &compose::object(&left))
-    };
-    bare.unwrap_or_else(|_| params.clone())
-}
-
-fn truth() -> Json {
-    Json::parse("true").unwrap_or_else(|_| Json::empty_object())
 }

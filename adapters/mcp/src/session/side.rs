@@ -1,22 +1,16 @@
-//! Requests to a connected server besides calls and lists.
-//! These are completions, subscriptions, log levels and tasks.
+//! Requests to a connected server besides calls and lists: completions, tasks, pings.
 
-use std::collections::HashMap;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::ports::Operator;
-use capstan_hub::{Answer, Message, Outgoing, SideOp, TaskOp, TaskRequest};
+use capstan_hub::{Answer, Message, Outgoing, SideOp, TaskOp};
 use capstan_model::CallError;
-use capstan_wire::protocol::METHOD_NOT_FOUND;
-use capstan_wire::{Json, compose};
+use capstan_wire::Json;
 
 use crate::channel::Request;
-use crate::server::wanted::Wish;
+use crate::server::sticky::StickyRequest;
 use crate::session::{MayRun, Session};
-
-/// How long a server reports on tasks; no task is remembered for longer.
-const LONGEST: Duration = Duration::from_hours(24);
 
 impl Session {
     /// Sends a message that the pipeline let through.
@@ -33,99 +27,38 @@ impl Session {
                     self.result(reply).map(Answer::Whole)
                 }
                 SideOp::Subscribe => {
-                    let wish = Wish::Subscribe(admission.id().item.clone());
-                    self.tell(&wish).await.map(Answer::Whole)
+                    let request = StickyRequest::Subscribe(admission.id().item.clone());
+                    self.apply(&request).await.map(Answer::Whole)
                 }
             },
             Message::Task(request) if request.op() == TaskOp::Follow => {
-                let answer = self.follow(request, operator).await;
-                answer.map(Answer::Whole)
+                self.follow_tasks(request, operator).await.map(Answer::Whole)
             }
             Message::Task(request) => {
-                let asked = (request.op().method(), self.settings.timeout);
-                self.on_behalf(asked, request.params(), operator).await.map(Answer::Whole)
+                let (method, limit) = (request.op().method(), self.settings.timeout);
+                let result = self.ask_for_owner(method, request.params(), limit, operator).await;
+                result.map(Answer::Whole)
             }
         }
-    }
-
-    /// Sends a subscription or a log level to the server.
-    pub(crate) async fn tell(&self, wish: &Wish) -> Result<Json, CallError> {
-        let params = match wish {
-            Wish::Subscribe(uri) if self.modern => {
-                self.watch_resource(uri).await;
-                return Ok(Json::empty_object());
-            }
-            Wish::Unsubscribe(uri) if self.modern => {
-                let subscription = self.watched_resources().remove(uri);
-                if let Some(id) = subscription {
-                    self.connection.stop(id);
-                }
-                return Ok(Json::empty_object());
-            }
-            // A modern server gets the level with each request, and a server without logging has no
-            // levels.
-            Wish::Level(_) if self.modern || self.capability("logging").is_none() => {
-                return Ok(Json::empty_object());
-            }
-            Wish::Subscribe(uri) | Wish::Unsubscribe(uri) => {
-                compose::object(&[("uri", &compose::string(uri))])
-            }
-            Wish::Level(level) => compose::object(&[("level", &compose::string(level))]),
-        };
-        self.result(self.ask(wish.method(), &params).await?)
-    }
-
-    /// Subscribes to the status of tasks, until one side ends it.
-    async fn follow(
-        &self,
-        request: &TaskRequest,
-        operator: Arc<dyn Operator>,
-    ) -> Result<Json, CallError> {
-        if !self.modern {
-            let (server, code) = (self.settings.name.clone(), METHOD_NOT_FOUND);
-            let message = "its revision has no such subscriptions".to_owned();
-            return Err(CallError::Server { server, code, message, whole: None });
-        }
-        let ids: Vec<Json> = request.ids().iter().map(|id| compose::string(id)).collect();
-        let wanted = compose::object(&[("taskIds", &compose::array(&ids))]);
-        let params = compose::object(&[("notifications", &wanted)]);
-        self.on_behalf((request.op().method(), LONGEST), &params, operator).await
     }
 
     /// Sends a request about tasks, on behalf of their owner.
-    async fn on_behalf(
+    pub(crate) async fn ask_for_owner(
         &self,
-        (method, limit): (&str, Duration),
+        method: &str,
         params: &Json,
+        limit: Duration,
         operator: Arc<dyn Operator>,
     ) -> Result<Json, CallError> {
         let id = self.connection.requests().next_id();
-        let params = self.with_meta(params, id, &*operator)?;
+        let params = self.call_params(params, id, &*operator)?;
         let request = Request { id, method, params: &params, limit, operator: Some(operator) };
         let reply = self.connection.request(request).await;
         self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
     }
 
     /// Sends a ping; any answer is a sign of life.
-    pub(crate) async fn pulse(&self) -> Result<(), CallError> {
-        let method = if self.modern { "server/discover" } else { "ping" };
-        self.ask(method, &Json::empty_object()).await.map(drop)
-    }
-
-    async fn watch_resource(&self, uri: &str) {
-        if self.watched_resources().contains_key(uri) {
-            return;
-        }
-        let uris = compose::array(&[compose::string(uri)]);
-        let id = self.listen_to("resourceSubscriptions", &uris).await;
-        let other = self.watched_resources().insert(uri.to_owned(), id);
-        if let Some(id) = other {
-            // A concurrent caller subscribed first.
-            self.connection.stop(id);
-        }
-    }
-
-    fn watched_resources(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) async fn ping(&self) -> Result<(), CallError> {
+        self.ask(self.era.ping_method(), &Json::empty_object()).await.map(drop)
     }
 }

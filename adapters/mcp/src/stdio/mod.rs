@@ -1,10 +1,10 @@
 //! Carries messages to a running stdio server and back.
 //!
 //! Three tasks serve a connection: the writer drains its queue into as few writes as possible, the
-//! reader dispatches every message to its receiver, and the minder ends the process when either
-//! side is done. All three end when the [`Connection`] is dropped.
+//! reader dispatches every message to its receiver, and the supervisor ends the process when either
+//! side is done. All three end when the [`StdioChannel`] is dropped.
 
-pub(crate) mod minder;
+pub(crate) mod supervisor;
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -21,31 +21,32 @@ use crate::channel::inbound::Inbound;
 use crate::channel::outbox::Outbox;
 use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError};
-use crate::connect::Watched;
-use crate::server::alive::Living;
+use crate::connect::ServerContext;
+use crate::server::tracker::ConnectionGuard;
+use crate::session::era::Era;
 use crate::settings::StdioSettings;
-use crate::stdio::minder::{Minder, Streams};
+use crate::stdio::supervisor::{Streams, Supervisor};
 
 /// A running server and the connection to it.
-pub(crate) struct Connection {
+pub(crate) struct StdioChannel {
     requests: Arc<Requests>,
     process: Option<u32>,
-    /// Dropping it makes the minder end the process.
+    /// Dropping it makes the supervisor end the process.
     _stop: oneshot::Sender<()>,
 }
 
-// === impl Connection ===
+// === impl StdioChannel ===
 
-impl Connection {
+impl StdioChannel {
     /// Takes over a server that has just been started.
     pub(crate) fn open(
         settings: &StdioSettings,
         spawned: Spawned,
-        living: Living,
-        watched: Watched,
+        guard: ConnectionGuard,
+        context: ServerContext,
         inbound: impl FnOnce(Arc<Requests>) -> Inbound,
     ) -> Self {
-        let Watched { ring, masker, alive, listener: _ } = watched;
+        let ServerContext { ring, masker, tracker, listener: _ } = context;
         let Spawned { keeper, stdin, stdout, stderr } = spawned;
         let process = keeper.process();
         let (out, outgoing) = Outbox::new(&settings.name, &masker);
@@ -57,22 +58,23 @@ impl Connection {
         let inbound = inbound(Arc::clone(&requests));
         let max_line = settings.max_message;
         let streams = Streams { stdin, outgoing, stdout, max_line, inbound };
-        let minder = Minder { keeper, ring, stderr, requests: Arc::clone(&requests), alive };
-        let minding = async move {
-            minder.mind(streams, stopped).await;
-            drop(living);
+        let supervisor =
+            Supervisor { keeper, ring, stderr, requests: Arc::clone(&requests), tracker };
+        let supervising = async move {
+            supervisor.run(streams, stopped).await;
+            drop(guard);
         };
-        tokio::spawn(minding.in_current_span());
+        tokio::spawn(supervising.in_current_span());
         Self { requests, process, _stop: stop }
     }
 }
 
-impl Channel for Connection {
+impl Channel for StdioChannel {
     fn requests(&self) -> &Requests {
         &self.requests
     }
 
-    fn agree(&self, _revision: &str) {}
+    fn agree(&self, _: Era) {}
 
     fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
         async move {
@@ -110,7 +112,7 @@ impl Channel for Connection {
         self.process
     }
 
-    fn sift(&self, tools: Vec<Item>) -> Vec<Item> {
+    fn callable_tools(&self, tools: Vec<Item>) -> Vec<Item> {
         tools
     }
 }

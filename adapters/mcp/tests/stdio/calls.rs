@@ -137,14 +137,14 @@ async fn progress_puts_the_deadline_off() {
     let arms = r#"
     *'"tools/list"'*) answer "$TOOLS" ;;
     *'"tools/call"'*)
-      for n in 1 2 3; do
+      for n in 1 2 3 4 5; do
         sleep 0.5
         printf '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%s}}\n' "$id" "$n"
       done
       answer '{"content":[]}' ;;"#;
-    let scene = Scene::of(StdioSettings { timeout: Duration::from_secs(1), ..shell(arms) });
+    let scene = Scene::of(StdioSettings { timeout: Duration::from_secs(2), ..shell(arms) });
     assert_eq!(scene.call("do", "{}").await.unwrap(), r#"{"content":[]}"#);
-    assert_eq!(scene.person.seen().len(), 3);
+    assert_eq!(scene.person.seen().len(), 5);
 }
 
 #[tokio::test]

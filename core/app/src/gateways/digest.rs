@@ -51,28 +51,28 @@ mod tests {
     use crate::fakes::{FakeFiles, environment};
 
     /// The digest of one file, with one variable.
-    fn digest_of(text: &str, approved: bool, variable: (&str, &str)) -> String {
+    fn digest_of(text: &str, scope: Scope, variable: (&str, &str)) -> String {
         let mut here = environment(FakeFiles::default());
         here.variables.insert(variable.0.to_owned(), variable.1.to_owned());
-        let file = SourceFile { approved, ..SourceFile::new("c.toml", Scope::Project, text) };
+        let file = SourceFile::new("c.toml", scope, text);
         digest(&here, &Selection::default(), &[file])
     }
 
     #[test]
     fn only_what_can_change_servers_or_rules_changes_the_digest() {
-        let first = digest_of("a = \"${A}\"", true, ("A", "1"));
-        assert_eq!(first, digest_of("a = \"${A}\"", true, ("A", "1")));
-        for (text, approved, variable) in [
-            ("a = \"${A}\"", true, ("A", "2")),
-            ("a = \"${A}\"", false, ("A", "1")),
-            ("a = \"${A}\" ", true, ("A", "1")),
+        let first = digest_of("a = \"${A}\"", Scope::User, ("A", "1"));
+        assert_eq!(first, digest_of("a = \"${A}\"", Scope::User, ("A", "1")));
+        for (text, scope, variable) in [
+            ("a = \"${A}\"", Scope::User, ("A", "2")),
+            ("a = \"${A}\"", Scope::Flag, ("A", "1")),
+            ("a = \"${A}\" ", Scope::User, ("A", "1")),
         ] {
-            assert_ne!(first, digest_of(text, approved, variable), "{text} {approved}");
+            assert_ne!(first, digest_of(text, scope, variable), "{text} {scope:?}");
         }
-        let plain = digest_of("a = 1", true, ("HOME", "/"));
+        let plain = digest_of("a = 1", Scope::User, ("HOME", "/"));
         for unrelated in [("_", "/bin/ls"), ("CAPSTAN_REGISTRY", "https://h"), ("TERM", "vt100")] {
-            assert_eq!(plain, digest_of("a = 1", true, unrelated), "{}", unrelated.0);
+            assert_eq!(plain, digest_of("a = 1", Scope::User, unrelated), "{}", unrelated.0);
         }
-        assert_ne!(plain, digest_of("a = 1", true, ("MCP_TIMEOUT", "1")));
+        assert_ne!(plain, digest_of("a = 1", Scope::User, ("MCP_TIMEOUT", "1")));
     }
 }

@@ -218,7 +218,7 @@ impl LiveConfig {
             let unapproved = decisions::unapproved(&files);
             (decisions::settled(files, &self.setup()), unapproved)
         };
-        self.set_unapproved(unapproved);
+        self.set_unapproved(&unapproved);
         let dynamic = self.now().dynamic.clone();
         self.change(files, dynamic).await
     }
@@ -278,8 +278,8 @@ impl LiveConfig {
     }
 
     /// Stores the files that await approval, and warns about new ones.
-    fn set_unapproved(&self, files: Vec<String>) {
-        let before = std::mem::replace(&mut self.now().unapproved, files.clone());
+    fn set_unapproved(&self, files: &[String]) {
+        let before = std::mem::replace(&mut self.now().unapproved, files.to_vec());
         for file in files.iter().filter(|file| !before.contains(file)) {
             tracing::warn!(
                 "{file} has changed and is not approved, so nothing of it is used; read it and run \

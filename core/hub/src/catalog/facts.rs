@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use capstan_model::{Effect, Front, ItemId, Kind, Ruling, ServerName};
 use capstan_policy::Policy;
 use capstan_wire::Json;
+use rustc_hash::FxHashMap;
 
 use super::effects::Effects;
 use super::input::BadSchema;
@@ -14,7 +15,7 @@ use crate::ports::Item;
 /// Cached facts of every list in which a call was looked up.
 #[derive(Debug, Default)]
 pub struct Facts {
-    lists: Mutex<HashMap<(ServerName, Kind), Arc<Index>>>,
+    lists: Mutex<FxHashMap<(ServerName, Kind), Arc<Index>>>,
     effects: Effects,
 }
 

@@ -104,6 +104,10 @@ impl Holds {
     }
 
     fn called(&mut self, answer: &Json, now: Duration) {
+        // Covers `taskId` too. Most answers of modern servers have a `resultType` of no interest.
+        if !object::may_mention(answer, &["task", "input_required"]) {
+            return;
+        }
         let [kind, task, own] = object::peek(answer, ["resultType", "task", "taskId"]);
         let kind = kind.and_then(|kind| kind.read::<String>().ok());
         if kind.as_deref() == Some("input_required") {

@@ -1,10 +1,10 @@
 //! The known lists of a server in memory. A list stays the same object as long as its bytes are the
 //! same.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use capstan_wire::object;
+use rustc_hash::FxHashMap;
 
 use super::manifest::Manifest;
 use crate::ports::{About, Item, Listing};
@@ -13,7 +13,7 @@ use crate::ports::{About, Item, Listing};
 #[derive(Default)]
 pub(super) struct Memory {
     pub(super) about: Option<Arc<About>>,
-    lists: HashMap<Listing, Known>,
+    lists: FxHashMap<Listing, Known>,
 }
 
 struct Known {

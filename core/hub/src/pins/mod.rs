@@ -248,10 +248,10 @@ impl Pins {
     fn rule_on(&self, id: &ItemId, standing: Standing) -> Option<Ruling> {
         let server = &id.server;
         let refuses_new =
-            self.servers.get(server).is_some_and(|rules| rules.new_tools == NewTools::Refuse);
+            || self.servers.get(server).is_some_and(|rules| rules.new_tools == NewTools::Refuse);
         let (verdict, why) = match standing {
             Standing::Approved => return None,
-            Standing::New if refuses_new => {
+            Standing::New if refuses_new() => {
                 (Verdict::Deny, "lock_tool_list, and the tool is new".to_owned())
             }
             Standing::New => (Verdict::Ask, format!("a new tool, see capstan pins {server}")),

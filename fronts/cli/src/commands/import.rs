@@ -29,7 +29,7 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError
         )
     };
     let planned = |choice| -> Result<Plan, AppError> {
-        let plan = plan(search(context, args, scope)?, &native, choice);
+        let plan = plan(search(context, args, scope), &native, choice);
         plan.map_err(|problem| AppError::problems(vec![*problem], vec![native.clone()]))
     };
     let choice = chosen(args, &file);
@@ -73,7 +73,7 @@ enum Outcome {
 }
 
 /// Finds the servers of the clients.
-fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Found>, AppError> {
+fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
     let own = context.app.configs.files(&context.selection);
     let is_read = |path: &Path| own.iter().any(|one| one.scope == Scope::User && one.path == path);
     let clients = if args.clients.is_empty() { &Client::ALL[..] } else { &args.clients };
@@ -102,7 +102,7 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Foun
         }
         found.extend(of_client);
     }
-    Ok(found)
+    found
 }
 
 /// The handling of secrets if no person is asked: as `--secrets` says, else kept as they are unless

@@ -160,6 +160,10 @@ impl Exchange {
                     messages.push_back(message);
                 }
             }
+            if messages.is_empty() {
+                self.work = Work::Ready(None);
+                return self.finish(result);
+            }
             self.work = Work::Ended { messages, result };
         }
         if let Work::Ended { messages, .. } = &mut self.work

@@ -1,12 +1,11 @@
 //! Mounted routes, and the authentication of their requests.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use capstan_gateway::http::{
-    Authentication, Authenticator, Body, HttpRequest, PublicEndpoint, Unauthenticated,
+    Authentication, Authenticator, Body, HttpRequest, PublicEndpoint, RemotePeer, Unauthenticated,
 };
 use capstan_model::Caller;
 use futures::FutureExt as _;
@@ -28,7 +27,7 @@ struct Tokens {
 struct Echo;
 
 impl Authenticator for Tokens {
-    fn authenticate<'a>(&'a self, head: &'a Parts, _: IpAddr) -> Authentication<'a> {
+    fn authenticate<'a>(&'a self, head: &'a Parts, _: &'a RemotePeer) -> Authentication<'a> {
         self.asked.fetch_add(1, Ordering::Relaxed);
         let token = head.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
         let name = token.and_then(|token| token.strip_prefix("Bearer "));

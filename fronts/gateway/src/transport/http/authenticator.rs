@@ -17,8 +17,17 @@ use crate::transport::http::response::body::{self, Body};
 /// It runs after the checks of `Host`, `Origin` and preflight requests, only for routes that need a
 /// caller, and before the body is read.
 pub trait Authenticator: Send + Sync {
-    /// Authenticates the request with this head, which came from this address.
-    fn authenticate<'a>(&'a self, head: &'a Parts, from: IpAddr) -> Authentication<'a>;
+    /// Authenticates the request with this head, which came from this peer.
+    fn authenticate<'a>(&'a self, head: &'a Parts, from: &'a RemotePeer) -> Authentication<'a>;
+}
+
+/// The peer of a connection.
+#[derive(Clone, Debug)]
+pub struct RemotePeer {
+    /// Its IP address.
+    pub address: IpAddr,
+    /// Its caller without authentication, created once per connection.
+    pub anonymous: Arc<Caller>,
 }
 
 /// The outcome of an authentication, now or later.
@@ -40,6 +49,14 @@ pub struct Unauthenticated {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Anonymous;
 
+// === impl RemotePeer ===
+
+impl RemotePeer {
+    pub(crate) fn new(address: IpAddr) -> Self {
+        Self { address, anonymous: Arc::new(Caller::stranger(Some(address))) }
+    }
+}
+
 // === impl Unauthenticated ===
 
 impl Unauthenticated {
@@ -53,7 +70,7 @@ impl Unauthenticated {
 // === impl Anonymous ===
 
 impl Authenticator for Anonymous {
-    fn authenticate<'a>(&'a self, _: &'a Parts, from: IpAddr) -> Authentication<'a> {
-        Authentication::Ready(Ok(Arc::new(Caller::stranger(Some(from)))))
+    fn authenticate<'a>(&'a self, _: &'a Parts, from: &'a RemotePeer) -> Authentication<'a> {
+        Authentication::Ready(Ok(Arc::clone(&from.anonymous)))
     }
 }

@@ -30,7 +30,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::{self, ServerConfig};
 
-pub use authenticator::{Anonymous, Authentication, Authenticator, Unauthenticated};
+pub use authenticator::{Anonymous, Authentication, Authenticator, RemotePeer, Unauthenticated};
 pub use mcp_endpoints::{McpEndpoints, NOT_FOUND};
 pub use response::body::Body;
 pub use routes::{Endpoint, HttpRequest, PublicEndpoint, Routes};

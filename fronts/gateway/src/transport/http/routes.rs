@@ -1,6 +1,5 @@
 //! The table of mounted routes, and the checks that every request passes before its endpoint.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use capstan_model::Caller;
@@ -10,7 +9,7 @@ use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 
-use crate::transport::http::authenticator::{Authentication, Authenticator};
+use crate::transport::http::authenticator::{Authentication, Authenticator, RemotePeer};
 use crate::transport::http::connection::connection_state::ConnectionState;
 use crate::transport::http::request::guard::Guard;
 use crate::transport::http::request::{cors, single_headers};
@@ -49,7 +48,7 @@ pub struct HttpRequest {
 /// The connection that a request came over.
 #[derive(Clone)]
 pub(crate) struct Connection {
-    pub(crate) from: IpAddr,
+    pub(crate) from: RemotePeer,
     pub(crate) state: Arc<ConnectionState>,
 }
 
@@ -155,7 +154,7 @@ impl Router {
                 endpoint.serve(HttpRequest { head, body, segment, state }).await
             }
             Mount::Authenticated(endpoint) => {
-                let authenticated = match self.authenticator.authenticate(&head, from) {
+                let authenticated = match self.authenticator.authenticate(&head, &from) {
                     Authentication::Ready(authenticated) => authenticated,
                     Authentication::Wait(authenticated) => authenticated.await,
                 };

@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::Gateway;
 use crate::gateway::shutdown::LAST_WORDS;
-use crate::transport::http::authenticator::Authenticator;
+use crate::transport::http::authenticator::{Authenticator, RemotePeer};
 use crate::transport::http::connection::connection_state::{Busy, ConnectionState};
 use crate::transport::http::connection::timeouts::{Socket, Timed};
 use crate::transport::http::mcp_endpoints::McpEndpoints;
@@ -215,7 +215,7 @@ impl AcceptLoop {
                 let accepted = Accepted {
                     router: Arc::clone(&self.router),
                     limits: self.limits,
-                    connection: Connection { from: from.ip(), state },
+                    connection: Connection { from: RemotePeer::new(from.ip()), state },
                     commands: self.commands.subscribe(),
                 };
                 connections.spawn(accepted.welcome(stream, self.tls.clone()));

@@ -17,7 +17,7 @@ const MAX_SAFE: i64 = (1 << 53) - 1;
 
 /// An argument that is repeated in a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Mirror {
+pub(super) struct ArgumentHeader {
     header: HeaderName,
     /// The names of the properties that lead to the argument.
     path: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Mirror {
 
 /// An invalid `x-mcp-header` in the schema of a tool.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum MirrorError {
+pub(super) enum ArgumentHeaderError {
     #[error("`x-mcp-header` is not the name of a header")]
     Name,
     #[error("`x-mcp-header` is `{0}` twice")]
@@ -46,32 +46,32 @@ enum Place {
 }
 
 /// Reads the arguments of a tool that are repeated in headers.
-pub(super) fn read(definition: &Json) -> Result<Vec<Mirror>, MirrorError> {
+pub(super) fn read(definition: &Json) -> Result<Vec<ArgumentHeader>, ArgumentHeaderError> {
     // Most tools have none; this avoids parsing their schemas.
     if !definition.as_str().contains(KEYWORD) {
         return Ok(Vec::new());
     }
     let schema = object::get(definition, "inputSchema").and_then(|schema| schema.read().ok());
-    let mut mirrors = Vec::new();
+    let mut argument_headers = Vec::new();
     if let Some(schema) = schema {
-        walk(&schema, Place::Root, &mut Vec::new(), &mut mirrors)?;
+        walk(&schema, Place::Root, &mut Vec::new(), &mut argument_headers)?;
     }
-    Ok(mirrors)
+    Ok(argument_headers)
 }
 
 fn walk(
     schema: &Value,
     place: Place,
     path: &mut Vec<String>,
-    mirrors: &mut Vec<Mirror>,
-) -> Result<(), MirrorError> {
+    argument_headers: &mut Vec<ArgumentHeader>,
+) -> Result<(), ArgumentHeaderError> {
     let Value::Object(members) = schema else { return Ok(()) };
     if let Some(name) = members.get(KEYWORD) {
         let mirror = mirror(name, members.get("type"), place, path)?;
-        if mirrors.iter().any(|other| other.header == mirror.header) {
-            return Err(MirrorError::Twice(name.as_str().unwrap_or_default().to_owned()));
+        if argument_headers.iter().any(|other| other.header == mirror.header) {
+            return Err(ArgumentHeaderError::Twice(name.as_str().unwrap_or_default().to_owned()));
         }
-        mirrors.push(mirror);
+        argument_headers.push(mirror);
     }
     for (key, value) in members {
         match (key.as_str(), value) {
@@ -80,7 +80,7 @@ fn walk(
                     if place == Place::Elsewhere { Place::Elsewhere } else { Place::Property };
                 for (name, schema) in properties {
                     path.push(name.clone());
-                    walk(schema, below, path, mirrors)?;
+                    walk(schema, below, path, argument_headers)?;
                     path.pop();
                 }
             }
@@ -89,17 +89,17 @@ fn walk(
                 Value::Object(named),
             ) => {
                 for schema in named.values() {
-                    walk(schema, Place::Elsewhere, path, mirrors)?;
+                    walk(schema, Place::Elsewhere, path, argument_headers)?;
                 }
             }
             // These hold values, not schemas.
             ("default" | "enum" | "const" | "examples", _) => {}
             (_, Value::Array(schemas)) => {
                 for schema in schemas {
-                    walk(schema, Place::Elsewhere, path, mirrors)?;
+                    walk(schema, Place::Elsewhere, path, argument_headers)?;
                 }
             }
-            (_, schema) => walk(schema, Place::Elsewhere, path, mirrors)?,
+            (_, schema) => walk(schema, Place::Elsewhere, path, argument_headers)?,
         }
     }
     Ok(())
@@ -110,13 +110,13 @@ fn mirror(
     kind: Option<&Value>,
     place: Place,
     path: &[String],
-) -> Result<Mirror, MirrorError> {
+) -> Result<ArgumentHeader, ArgumentHeaderError> {
     if place != Place::Property {
-        return Err(MirrorError::Place);
+        return Err(ArgumentHeaderError::Place);
     }
-    let name = name.as_str().filter(|name| !name.is_empty()).ok_or(MirrorError::Name)?;
+    let name = name.as_str().filter(|name| !name.is_empty()).ok_or(ArgumentHeaderError::Name)?;
     let header = HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes());
-    let header = header.map_err(|_| MirrorError::Name)?;
+    let header = header.map_err(|_| ArgumentHeaderError::Name)?;
     let plain = |kind: &Value| matches!(kind.as_str(), Some("string" | "integer" | "boolean"));
     let is_plain = match kind {
         Some(Value::Array(kinds)) => {
@@ -126,17 +126,21 @@ fn mirror(
         Some(kind) => plain(kind),
         None => false,
     };
-    if is_plain { Ok(Mirror { header, path: path.to_vec() }) } else { Err(MirrorError::Type) }
+    if is_plain {
+        Ok(ArgumentHeader { header, path: path.to_vec() })
+    } else {
+        Err(ArgumentHeaderError::Type)
+    }
 }
 
 /// Adds the headers of a call.
-pub(super) fn add(headers: &mut HeaderMap, mirrors: &[Mirror], params: &Json) {
-    if mirrors.is_empty() {
+pub(super) fn add(headers: &mut HeaderMap, argument_headers: &[ArgumentHeader], params: &Json) {
+    if argument_headers.is_empty() {
         return;
     }
     let arguments: Option<Value> = object::get(params, "arguments").and_then(|a| a.read().ok());
     let Some(arguments) = arguments else { return };
-    for mirror in mirrors {
+    for mirror in argument_headers {
         let value = mirror.path.iter().try_fold(&arguments, |value, name| value.get(name));
         let text = value.and_then(text);
         headers.extend(text.and_then(|text| encode(&text)).map(|v| (mirror.header.clone(), v)));
@@ -209,11 +213,11 @@ mod tests {
                 "x-mcp-header":{"type":"string"},
                 "deep":{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}}"#,
         );
-        let mirrors = read(&tool).unwrap();
+        let argument_headers = read(&tool).unwrap();
         let given = |arguments: &str| {
             let mut headers = HeaderMap::new();
             let params = Json::parse(format!(r#"{{"arguments":{arguments}}}"#)).unwrap();
-            add(&mut headers, &mirrors, &params);
+            add(&mut headers, &argument_headers, &params);
             let mut lines: Vec<String> =
                 headers.iter().map(|(k, v)| format!("{k}={}", v.to_str().unwrap())).collect();
             lines.sort();
@@ -233,11 +237,11 @@ mod tests {
         let string = |name: &str| format!(r#"{{"a":{{"type":"string","x-mcp-header":{name}}}}}"#);
         let names = [r#""""#, r#""a b""#, r#""a:b""#, r#""ü""#, r#""a\r\nb""#, "7", "null"];
         for name in names {
-            assert_eq!(read(&tool(&string(name))), Err(MirrorError::Name), "{name}");
+            assert_eq!(read(&tool(&string(name))), Err(ArgumentHeaderError::Name), "{name}");
         }
         for kind in [r#""number""#, r#""object""#, r#""array""#, r#""null""#, r#"["null"]"#, "7"] {
             let properties = format!(r#"{{"a":{{"type":{kind},"x-mcp-header":"A"}}}}"#);
-            assert_eq!(read(&tool(&properties)), Err(MirrorError::Type), "{kind}");
+            assert_eq!(read(&tool(&properties)), Err(ArgumentHeaderError::Type), "{kind}");
         }
         let one = r#"{"type":"string","x-mcp-header":"A"}"#;
         let elsewhere = [
@@ -247,10 +251,10 @@ mod tests {
             format!(r#"{{"a":{{"not":{{"properties":{{"b":{one}}}}}}}}}"#),
         ];
         for properties in elsewhere {
-            assert_eq!(read(&tool(&properties)), Err(MirrorError::Place), "{properties}");
+            assert_eq!(read(&tool(&properties)), Err(ArgumentHeaderError::Place), "{properties}");
         }
         let twice = format!(r#"{{"a":{one},"b":{{"type":"string","x-mcp-header":"a"}}}}"#);
-        assert_eq!(read(&tool(&twice)), Err(MirrorError::Twice("a".to_owned())));
+        assert_eq!(read(&tool(&twice)), Err(ArgumentHeaderError::Twice("a".to_owned())));
         let in_value = r#"{"a":{"type":"object","default":{"x-mcp-header":"A b"}}}"#;
         assert_eq!(read(&tool(in_value)), Ok(Vec::new()));
     }

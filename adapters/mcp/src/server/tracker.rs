@@ -2,20 +2,20 @@
 
 use tokio::sync::watch;
 
-/// Process count and stop signal, shared between a server and the minders of its processes.
+/// Process count and stop signal, shared between a server and the supervisors of its processes.
 #[derive(Debug)]
-pub(crate) struct Alive {
+pub(crate) struct ConnectionTracker {
     count: watch::Sender<usize>,
     closing: watch::Sender<bool>,
 }
 
 /// A guard that counts one process until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Living(watch::Sender<usize>);
+pub(crate) struct ConnectionGuard(watch::Sender<usize>);
 
-// === impl Alive ===
+// === impl ConnectionTracker ===
 
-impl Alive {
+impl ConnectionTracker {
     pub(crate) fn new() -> Self {
         Self { count: watch::Sender::new(0), closing: watch::Sender::new(false) }
     }
@@ -24,10 +24,10 @@ impl Alive {
     ///
     /// Increments before it checks `closing`: either this call sees that the server is closing, or
     /// the code that closes it sees the new count and waits.
-    pub(crate) fn one(&self) -> Option<Living> {
+    pub(crate) fn track(&self) -> Option<ConnectionGuard> {
         self.count.send_modify(|count| *count += 1);
-        let living = Living(self.count.clone());
-        (!*self.closing.borrow()).then_some(living)
+        let guard = ConnectionGuard(self.count.clone());
+        (!*self.closing.borrow()).then_some(guard)
     }
 
     /// Waits until every process has ended.
@@ -35,7 +35,7 @@ impl Alive {
         drop(self.count.subscribe().wait_for(|count| *count == 0).await);
     }
 
-    /// Waits until [`Alive::stop`] is called.
+    /// Waits until [`ConnectionTracker::stop`] is called.
     pub(crate) async fn closing(&self) {
         // `self` owns a sender, so waiting cannot fail.
         drop(self.closing.subscribe().wait_for(|closing| *closing).await);
@@ -47,9 +47,9 @@ impl Alive {
     }
 }
 
-// === impl Living ===
+// === impl ConnectionGuard ===
 
-impl Drop for Living {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count = count.saturating_sub(1));
     }

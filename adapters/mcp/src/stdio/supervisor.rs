@@ -18,7 +18,7 @@ use crate::channel::dispatch::dispatch;
 use crate::channel::inbound::Inbound;
 use crate::channel::requests::Requests;
 use crate::fault::Fault;
-use crate::server::alive::Alive;
+use crate::server::tracker::ConnectionTracker;
 
 /// The largest number of messages per write.
 const BATCH: usize = 64;
@@ -43,13 +43,13 @@ const KEEPER_GRACE: Duration = Duration::from_secs(4);
 const BY_SIGNAL: i32 = 128;
 
 /// Ends the process when the connection is over, and reports the reason.
-pub(crate) struct Minder {
+pub(crate) struct Supervisor {
     pub(crate) keeper: Keeper,
     pub(crate) ring: Ring,
     /// Reads stderr into the ring.
     pub(crate) stderr: JoinHandle<()>,
     pub(crate) requests: Arc<Requests>,
-    pub(crate) alive: Arc<Alive>,
+    pub(crate) tracker: Arc<ConnectionTracker>,
 }
 
 /// The streams of a server, the queue for its input and the handler for its output.
@@ -64,7 +64,7 @@ pub(crate) struct Streams {
 
 /// The reason why a connection is over.
 #[derive(Debug)]
-enum Over {
+enum EndReason {
     /// We closed the connection.
     Stopped,
     /// Writing to the server's input failed.
@@ -77,43 +77,43 @@ enum Over {
     Keeper,
 }
 
-// === impl Minder ===
+// === impl Supervisor ===
 
-impl Minder {
+impl Supervisor {
     /// Serves the connection until either side is done, then ends the process.
-    pub(crate) async fn mind(mut self, streams: Streams, stopped: oneshot::Receiver<()>) {
-        let over = self.serve(streams, stopped).await;
+    pub(crate) async fn run(mut self, streams: Streams, stopped: oneshot::Receiver<()>) {
+        let reason = self.serve(streams, stopped).await;
         // Both streams are closed now, which a well-behaved server takes as the request to end.
-        let grace = match over {
-            Over::Stopped | Over::Broken(_) => EOF_GRACE,
-            Over::Input | Over::Output | Over::Keeper => CODE_GRACE,
+        let grace = match reason {
+            EndReason::Stopped | EndReason::Broken(_) => EOF_GRACE,
+            EndReason::Input | EndReason::Output | EndReason::Keeper => CODE_GRACE,
         };
         let ended = timeout(grace, self.keeper.ended()).await.ok();
         if ended.is_some() {
             // A process that left the tree may hold stderr open.
             drop(timeout(READ_GRACE, &mut self.stderr).await);
         }
-        let reason = self.describe(over, ended);
-        self.requests.lose(Fault::Unreachable(reason));
+        let text = self.describe(reason, ended);
+        self.requests.lose(Fault::Unreachable(text));
         if ended.is_none() {
             self.end().await;
         }
     }
 
     /// Serves until either side is done. Messages queued or printed by then are not lost.
-    async fn serve(&mut self, streams: Streams, stopped: oneshot::Receiver<()>) -> Over {
+    async fn serve(&mut self, streams: Streams, stopped: oneshot::Receiver<()>) -> EndReason {
         let Streams { stdin, outgoing, stdout, max_line, inbound } = streams;
         let (finish, finishing) = oneshot::channel();
         let writer = write_all(stdin, outgoing, finishing);
         let mut writer = tokio::spawn(writer.in_current_span());
         let reader = read_all(stdout, max_line, inbound);
         tokio::pin!(reader);
-        let over = tokio::select! {
-            over = &mut reader => over,
-            _ = stopped => Over::Stopped,
-            () = self.alive.closing() => Over::Stopped,
-            _ = &mut writer => Over::Input,
-            _ = self.keeper.ended() => Over::Keeper,
+        let reason = tokio::select! {
+            reason = &mut reader => reason,
+            _ = stopped => EndReason::Stopped,
+            () = self.tracker.closing() => EndReason::Stopped,
+            _ = &mut writer => EndReason::Input,
+            _ = self.keeper.ended() => EndReason::Keeper,
         };
         if !writer.is_finished() {
             drop(finish);
@@ -123,14 +123,14 @@ impl Minder {
                 drop(writer.await);
             }
         }
-        match over {
+        match reason {
             // A keeper ends last, unless it was killed.
-            Over::Keeper => self.keeper.kill(),
-            Over::Input => {}
-            Over::Stopped | Over::Output | Over::Broken(_) => return over,
+            EndReason::Keeper => self.keeper.kill(),
+            EndReason::Input => {}
+            EndReason::Stopped | EndReason::Output | EndReason::Broken(_) => return reason,
         }
         drop(timeout(READ_GRACE, &mut reader).await);
-        over
+        reason
     }
 
     async fn end(&mut self) {
@@ -141,17 +141,17 @@ impl Minder {
         }
     }
 
-    fn describe(&self, over: Over, ended: Option<Exit>) -> String {
-        let what = match (over, ended) {
-            (Over::Stopped, _) => return "it was stopped".to_owned(),
-            (Over::Broken(problem), _) => return problem,
+    fn describe(&self, reason: EndReason, ended: Option<Exit>) -> String {
+        let what = match (reason, ended) {
+            (EndReason::Stopped, _) => return "it was stopped".to_owned(),
+            (EndReason::Broken(problem), _) => return problem,
             (_, Some(Exit::Code(code))) => match signal(code) {
                 Some(name) => format!("it was killed by signal {} ({name})", code - BY_SIGNAL),
                 None => format!("it exited with code {code}"),
             },
             (_, Some(Exit::Killed)) => "its keeper was killed".to_owned(),
-            (Over::Input, None) => "it closed its input".to_owned(),
-            (Over::Output | Over::Keeper, None) => "it closed its output".to_owned(),
+            (EndReason::Input, None) => "it closed its input".to_owned(),
+            (EndReason::Output | EndReason::Keeper, None) => "it closed its output".to_owned(),
         };
         match self.ring.last() {
             Some(line) => format!("{what}; its last words: {line}"),
@@ -218,20 +218,20 @@ async fn write_all(
 }
 
 /// Dispatches every message until the stream ends.
-async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> Over {
+async fn read_all(stdout: ChildStdout, max_line: usize, inbound: Inbound) -> EndReason {
     let mut lines = Lines::new(stdout, max_line);
     loop {
         match lines.next().await {
             Ok(Some(Line::Whole(line))) => dispatch(&line, &inbound, None).await,
             Ok(Some(Line::Cut { beginning, end })) => {
-                inbound.too_long((&beginning, &end), max_line);
+                inbound.too_long(&beginning, &end, max_line);
             }
-            Ok(None) => return Over::Output,
+            Ok(None) => return EndReason::Output,
             Err(error) => {
                 if let LineError::Endless { printed, beginning } = &error {
                     inbound.endless(beginning, *printed, &error.to_string());
                 }
-                return Over::Broken(error.to_string());
+                return EndReason::Broken(error.to_string());
             }
         }
     }

@@ -13,13 +13,13 @@ use tokio::time::{Instant, timeout_at};
 use tracing::Instrument;
 
 use crate::channel::RequestError;
-use crate::channel::inbound::{Asked, Changed, Inbound};
+use crate::channel::inbound::{Changed, Inbound, QuestionSettings};
 use crate::channel::outbox::Outbox;
 use crate::channel::requests::Requests;
-use crate::connect::{STOPPED, Watched};
+use crate::connect::{STOPPED, ServerContext};
 use crate::fault::Fault;
 use crate::http::web::{Web, WebError};
-use crate::server::alive::Living;
+use crate::server::tracker::ConnectionGuard;
 
 /// The number of messages without a reply that are sent at the same time.
 const MAX_POSTS: usize = 16;
@@ -30,17 +30,17 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The parts that an HTTP channel is opened with.
 pub(crate) struct Opening {
     pub(crate) web: Web,
-    pub(crate) asked: Asked,
+    pub(crate) questions: QuestionSettings,
     /// Called when a list has changed.
     pub(crate) changed: Changed,
-    pub(crate) living: Living,
-    pub(crate) watched: Watched,
+    pub(crate) guard: ConnectionGuard,
+    pub(crate) context: ServerContext,
     /// The timeout of a message that gets no reply.
     pub(crate) limit: Duration,
 }
 
 /// The common part of an HTTP channel.
-pub(crate) struct Link {
+pub(crate) struct HttpBase {
     pub(crate) web: Web,
     pub(crate) inbound: Inbound,
     pub(crate) limit: Duration,
@@ -48,11 +48,11 @@ pub(crate) struct Link {
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// A new link and the tasks that serve it.
+/// A new HTTP base and the tasks that serve it.
 pub(crate) struct Parts {
-    pub(crate) link: Link,
+    pub(crate) base: HttpBase,
     pub(crate) posts: Posts,
-    pub(crate) minding: Minding,
+    pub(crate) shutdown: Shutdown,
     pub(crate) stop: Stop,
 }
 
@@ -65,35 +65,35 @@ pub(crate) struct Posts {
     _sent: oneshot::Sender<()>,
 }
 
-/// Waits for the end of a link.
-pub(crate) struct Minding {
-    living: Living,
-    watched: Watched,
+/// Waits for the end of a connection.
+pub(crate) struct Shutdown {
+    guard: ConnectionGuard,
+    context: ServerContext,
     stopped: oneshot::Receiver<()>,
     /// Dropped when nothing more will be posted.
     last: oneshot::Sender<()>,
     sent: oneshot::Receiver<()>,
 }
 
-/// Ends the link when it is dropped.
+/// Ends the connection when it is dropped.
 pub(crate) struct Stop {
     _stop: oneshot::Sender<()>,
 }
 
-// === impl Link ===
+// === impl HttpBase ===
 
-impl Link {
+impl HttpBase {
     pub(crate) fn open(opening: Opening) -> Parts {
-        let Opening { web, asked, changed, living, watched, limit } = opening;
-        let (out, queue) = Outbox::new(&asked.server, &watched.masker);
+        let Opening { web, questions, changed, guard, context, limit } = opening;
+        let (out, queue) = Outbox::new(&questions.server, &context.masker);
         let (stop, stopped) = oneshot::channel();
         let ((last, is_last), (sent, is_sent)) = (oneshot::channel(), oneshot::channel());
         let requests = Arc::new(Requests::new(out));
-        let inbound = Inbound::new(asked, Arc::clone(&requests), &watched, changed);
-        let link = Self { web, inbound, limit, requests, tasks: Mutex::default() };
-        let minding = Minding { living, watched, stopped, last, sent: is_sent };
+        let inbound = Inbound::new(questions, Arc::clone(&requests), &context, changed);
+        let base = Self { web, inbound, limit, requests, tasks: Mutex::default() };
+        let shutdown = Shutdown { guard, context, stopped, last, sent: is_sent };
         let posts = Posts { queue, last: is_last, _sent: sent };
-        Parts { link, posts, minding, stop: Stop { _stop: stop } }
+        Parts { base, posts, shutdown, stop: Stop { _stop: stop } }
     }
 
     /// Marks the connection as lost, fails all pending requests and ends all tasks.
@@ -102,7 +102,7 @@ impl Link {
         self.tasks().abort_all();
     }
 
-    /// Runs a task for as long as the link exists.
+    /// Runs a task for as long as the connection exists.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> AbortHandle {
         let mut tasks = self.tasks();
         while tasks.try_join_next().is_some() {}
@@ -125,7 +125,7 @@ impl Link {
         tracing::enabled!(target: "capstan::wire", tracing::Level::DEBUG)
     }
 
-    /// Converts an HTTP failure into the error of the request. Closes the link if the server is
+    /// Converts an HTTP failure into the error of the request. Closes the connection if the server is
     /// unreachable, its address is blocked, or it requires a login.
     pub(crate) fn failed(&self, error: WebError) -> RequestError {
         match error {
@@ -153,7 +153,7 @@ impl Link {
 // === impl Posts ===
 
 impl Posts {
-    /// Sends the queued messages, each in its own request, until the link ends.
+    /// Sends the queued messages, each in its own request, until the connection ends.
     pub(crate) async fn send<F: Future<Output = ()>>(self, post: impl Fn(Vec<u8>) -> F) {
         let Self { queue, last, _sent } = self;
         let lines = stream::unfold((queue, last.fuse()), |(mut queue, mut last)| async {
@@ -171,15 +171,15 @@ impl Posts {
     }
 }
 
-// === impl Minding ===
+// === impl Shutdown ===
 
-impl Minding {
-    /// Waits until either side closes the link, then ends it and says goodbye.
-    pub(crate) async fn mind(self, link: &Link, goodbye: impl Future<Output = ()>) {
+impl Shutdown {
+    /// Waits until either side closes the connection, then ends it and says goodbye.
+    pub(crate) async fn run(self, base: &HttpBase, goodbye: impl Future<Output = ()>) {
         let is_ours = tokio::select! {
-            _ = link.requests.lost() => false,
+            _ = base.requests.lost() => false,
             _ = self.stopped => true,
-            () = self.watched.alive.closing() => true,
+            () = self.context.tracker.closing() => true,
         };
         let until = Instant::now() + FAREWELL;
         if is_ours {
@@ -187,10 +187,10 @@ impl Minding {
             drop(self.last);
             drop(timeout_at(until, self.sent).await);
         }
-        link.lose(Fault::Unreachable(STOPPED.to_owned()));
+        base.lose(Fault::Unreachable(STOPPED.to_owned()));
         if is_ours {
             drop(timeout_at(until, goodbye).await);
         }
-        drop(self.living);
+        drop(self.guard);
     }
 }

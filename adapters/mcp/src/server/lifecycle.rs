@@ -26,9 +26,9 @@ const CIRCUIT: u32 = 5;
 const PROVEN: Duration = Duration::from_secs(30);
 
 /// The current state of a server.
-pub(crate) struct Life {
+pub(crate) struct Lifecycle {
     /// The connection, or the attempt at one, shared by all callers that wait for it.
-    pub(crate) link: Option<Link>,
+    pub(crate) attempt: Option<ConnectAttempt>,
     /// Failures in a row.
     failures: u32,
     /// The earliest time of the next start.
@@ -40,33 +40,33 @@ pub(crate) struct Life {
     /// The lists that could not be read although the server is connected, with the reasons.
     unread: Vec<(Listing, String)>,
     /// True if the server was disconnected because it offers nothing.
-    pub(crate) resting: bool,
+    pub(crate) dormant: bool,
     /// The server's description from the last connection.
     pub(crate) about: Option<Arc<About>>,
 }
 
-pub(crate) type Link = Shared<BoxFuture<'static, Result<Arc<Session>, Fault>>>;
+pub(crate) type ConnectAttempt = Shared<BoxFuture<'static, Result<Arc<Session>, Fault>>>;
 
-// === impl Life ===
+// === impl Lifecycle ===
 
-impl Life {
+impl Lifecycle {
     pub(crate) fn new() -> Self {
         let now = Instant::now();
         Self {
-            link: None,
+            attempt: None,
             failures: 0,
             not_before: now,
             since: now,
             failure: None,
             unread: Vec::new(),
-            resting: false,
+            dormant: false,
             about: None,
         }
     }
 
     pub(crate) fn state(&self) -> ServerState {
-        match (&self.link, &self.failure) {
-            (Some(link), _) => match link.peek() {
+        match (&self.attempt, &self.failure) {
+            (Some(attempt), _) => match attempt.peek() {
                 Some(Ok(session)) => {
                     match (session.connection.requests().gone(), self.unread.first()) {
                         (Some(fault), _) => self.in_circuit(&fault).state(),
@@ -97,14 +97,14 @@ impl Life {
     }
 
     /// Takes the connection away to end it. A server that is still connected has not failed.
-    pub(crate) fn rest(&mut self) -> Option<Link> {
-        match self.link.as_ref().and_then(Link::peek) {
+    pub(crate) fn take_attempt(&mut self) -> Option<ConnectAttempt> {
+        match self.attempt.as_ref().and_then(ConnectAttempt::peek) {
             // The connection is already lost, which is still to be counted as a failure.
             Some(Ok(session)) if session.connection.requests().gone().is_some() => return None,
             Some(Ok(_)) => self.failures = 0,
             Some(Err(_)) | None => {}
         }
-        self.link.take()
+        self.attempt.take()
     }
 
     pub(crate) fn could_not_read(&mut self, listing: Listing, error: &CallError) {
@@ -146,7 +146,7 @@ impl Life {
         if Instant::now() >= self.not_before {
             return None;
         }
-        match self.link.as_ref()?.peek()? {
+        match self.attempt.as_ref()?.peek()? {
             Err(fault) if fault.lasts() || self.failures >= CIRCUIT => Some(self.in_circuit(fault)),
             Err(_) => None,
             Ok(session) => {
@@ -176,9 +176,9 @@ impl Life {
     }
 }
 
-/// True if the link is still connecting, or is connected and not lost.
-pub(crate) fn is_usable(link: &Link) -> bool {
-    match link.peek() {
+/// True if the attempt is still connecting, or is connected and not lost.
+pub(crate) fn is_usable(attempt: &ConnectAttempt) -> bool {
+    match attempt.peek() {
         None => true,
         Some(Ok(session)) => session.connection.requests().gone().is_none(),
         Some(Err(_)) => false,
@@ -192,56 +192,62 @@ mod tests {
 
     use super::*;
 
-    fn fail(life: &mut Life) {
+    fn fail(lifecycle: &mut Lifecycle) {
         let fault = Fault::Unreachable("it ended".to_owned());
-        let link = ready(Err(fault.clone())).boxed().shared();
-        assert!(link.clone().now_or_never().is_some());
-        life.link = Some(link);
-        life.failed(fault);
+        let attempt = ready(Err(fault.clone())).boxed().shared();
+        assert!(attempt.clone().now_or_never().is_some());
+        lifecycle.attempt = Some(attempt);
+        lifecycle.failed(fault);
     }
 
     #[tokio::test(start_paused = true)]
     async fn after_many_failures_nobody_waits_until_one_attempt_has_decided() {
-        let mut life = Life::new();
+        let mut lifecycle = Lifecycle::new();
         for _ in 1..CIRCUIT {
-            fail(&mut life);
-            assert_eq!(life.would_fail_again(), None);
+            fail(&mut lifecycle);
+            assert_eq!(lifecycle.would_fail_again(), None);
         }
-        fail(&mut life);
-        let Some(Fault::Unreachable(told)) = life.would_fail_again() else { panic!("no refusal") };
+        fail(&mut lifecycle);
+        let Some(Fault::Unreachable(told)) = lifecycle.would_fail_again() else {
+            panic!("no refusal")
+        };
         assert!(told.contains("it ended") && told.contains("5 times in a row"), "{told}");
         assert!(told.contains("tried again in "), "{told}");
-        assert_eq!(life.state(), ServerState::Failed(told));
+        assert_eq!(lifecycle.state(), ServerState::Failed(told));
 
         tokio::time::advance(LONGEST_WAIT).await;
-        assert_eq!(life.would_fail_again(), None, "one attempt is made");
-        fail(&mut life);
-        assert!(life.would_fail_again().is_some(), "it failed, so that it is closed again");
+        assert_eq!(lifecycle.would_fail_again(), None, "one attempt is made");
+        fail(&mut lifecycle);
+        assert!(lifecycle.would_fail_again().is_some(), "it failed, so that it is closed again");
 
         tokio::time::advance(LONGEST_WAIT).await;
-        life.connected(&Arc::default());
-        life.worked();
-        fail(&mut life);
-        assert_eq!(life.would_fail_again(), None, "a server without a process of ours had worked");
+        lifecycle.connected(&Arc::default());
+        lifecycle.worked();
+        fail(&mut lifecycle);
+        assert_eq!(
+            lifecycle.would_fail_again(),
+            None,
+            "a server without a process of ours had worked"
+        );
     }
 
     /// Holes 7.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_dies_a_second_after_each_start_is_started_ever_more_rarely() {
-        let (mut life, begun) = (Life::new(), Instant::now());
+        let (mut lifecycle, begun) = (Lifecycle::new(), Instant::now());
         let (mut starts, mut refused) = (0, 0);
         while begun.elapsed() < Duration::from_mins(1) {
-            if life.would_fail_again().is_some() {
+            if lifecycle.would_fail_again().is_some() {
                 refused += 1;
-            } else if Instant::now() >= life.not_before {
+            } else if Instant::now() >= lifecycle.not_before {
                 starts += 1;
-                life.connected(&Arc::default());
+                lifecycle.connected(&Arc::default());
                 tokio::time::advance(Duration::from_secs(1)).await;
                 let fault = Fault::Unreachable("it ended".to_owned());
-                let link = ready(Err(fault.clone())).boxed().shared();
-                assert!(link.clone().now_or_never().is_some());
-                life.link = Some(link);
-                life.died(fault);
+                let attempt = ready(Err(fault.clone())).boxed().shared();
+                assert!(attempt.clone().now_or_never().is_some());
+                lifecycle.attempt = Some(attempt);
+                lifecycle.died(fault);
             }
             tokio::time::advance(Duration::from_millis(20)).await;
         }
@@ -251,43 +257,45 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_crashes_once_is_started_again_at_once() {
-        let mut life = Life::new();
+        let mut lifecycle = Lifecycle::new();
         for _ in 0..20 {
-            life.connected(&Arc::default());
+            lifecycle.connected(&Arc::default());
             tokio::time::advance(PROVEN).await;
-            life.died(Fault::Unreachable("it ended".to_owned()));
-            assert!(life.not_before <= Instant::now());
-            assert_eq!(life.would_fail_again(), None);
+            lifecycle.died(Fault::Unreachable("it ended".to_owned()));
+            assert!(lifecycle.not_before <= Instant::now());
+            assert_eq!(lifecycle.would_fail_again(), None);
         }
     }
 
     /// Holes 1: an address that a rule refuses is not a failure of the server.
     #[tokio::test(start_paused = true)]
     async fn a_refused_address_is_not_counted_and_not_waited_for() {
-        let mut life = Life::new();
+        let mut lifecycle = Lifecycle::new();
         for _ in 0..=CIRCUIT {
             let fault = Fault::Blocked("10.0.0.1 is not a public address".to_owned());
-            let link = ready(Err(fault.clone())).boxed().shared();
-            assert!(link.clone().now_or_never().is_some());
-            life.link = Some(link);
-            life.failed(fault);
-            assert_eq!((life.failures, life.not_before), (0, Instant::now()));
-            assert!(matches!(life.state(), ServerState::Failed(reason) if reason.contains("10.0")));
+            let attempt = ready(Err(fault.clone())).boxed().shared();
+            assert!(attempt.clone().now_or_never().is_some());
+            lifecycle.attempt = Some(attempt);
+            lifecycle.failed(fault);
+            assert_eq!((lifecycle.failures, lifecycle.not_before), (0, Instant::now()));
+            assert!(
+                matches!(lifecycle.state(), ServerState::Failed(reason) if reason.contains("10.0"))
+            );
         }
     }
 
     /// Holes 1: a request was sent, so the next one waits.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_leads_elsewhere_is_asked_ever_more_rarely() {
-        let (mut life, mut asked) = (Life::new(), 0);
+        let (mut lifecycle, mut asked) = (Lifecycle::new(), 0);
         for _ in 0..30 {
-            if life.would_fail_again().is_none() {
+            if lifecycle.would_fail_again().is_none() {
                 asked += 1;
                 let fault = Fault::Elsewhere("the redirect is not followed".to_owned());
-                let link = ready(Err(fault.clone())).boxed().shared();
-                assert!(link.clone().now_or_never().is_some());
-                life.link = Some(link);
-                life.failed(fault);
+                let attempt = ready(Err(fault.clone())).boxed().shared();
+                assert!(attempt.clone().now_or_never().is_some());
+                lifecycle.attempt = Some(attempt);
+                lifecycle.failed(fault);
             }
             tokio::time::advance(Duration::from_millis(100)).await;
         }
@@ -296,16 +304,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_server_that_dies_right_after_each_start_fails_as_one_that_does_not_start() {
-        let mut life = Life::new();
+        let mut lifecycle = Lifecycle::new();
         let gone = || Fault::Unreachable("gone".to_owned());
         for _ in 0..3 {
-            life.connected(&Arc::default());
-            life.died(gone());
+            lifecycle.connected(&Arc::default());
+            lifecycle.died(gone());
         }
-        assert_eq!(life.failures, 3);
-        life.connected(&Arc::default());
+        assert_eq!(lifecycle.failures, 3);
+        lifecycle.connected(&Arc::default());
         tokio::time::advance(PROVEN).await;
-        life.died(gone());
-        assert_eq!(life.failures, 1);
+        lifecycle.died(gone());
+        assert_eq!(lifecycle.failures, 1);
     }
 }

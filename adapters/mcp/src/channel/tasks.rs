@@ -14,7 +14,7 @@ const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// Tasks that a server has started for calls.
 #[derive(Default)]
-pub(crate) struct Started(Mutex<VecDeque<Task>>);
+pub(crate) struct StartedTasks(Mutex<VecDeque<Task>>);
 
 struct Task {
     /// The id of the call, which the server uses as progress token.
@@ -24,9 +24,9 @@ struct Task {
     operator: Arc<dyn Operator>,
 }
 
-// === impl Started ===
+// === impl StartedTasks ===
 
-impl Started {
+impl StartedTasks {
     /// Remembers the operator of a call if the reply says that it has become a task.
     pub(crate) fn note(&self, call: u64, operator: Arc<dyn Operator>, reply: &Reply) {
         let Reply::Result(result) = reply else { return };
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn only_what_became_a_task_is_remembered_and_never_too_much() {
-        let started = Started::default();
+        let started = StartedTasks::default();
         let plain = Reply::Result(Json::parse(r#"{"content":[]}"#).unwrap());
         started.note(0, hears(1), &plain);
         assert!(started.of(0).is_none());

@@ -1,0 +1,78 @@
+//! Our description of the client, in the handshake and in modern requests.
+
+use std::sync::LazyLock;
+
+use capstan_hub::ports::Operator;
+use capstan_wire::{Json, compose, object, protocol};
+
+use crate::settings::{CommonSettings, Elicitation, Others};
+
+/// The client's name and version, in both eras.
+pub(crate) fn client_info() -> Json {
+    static INFO: LazyLock<Json> = LazyLock::new(|| {
+        let name = compose::string("capstan");
+        let version = compose::string(env!("CARGO_PKG_VERSION"));
+        compose::object(&[("name", &name), ("version", &version)])
+    });
+    INFO.clone()
+}
+
+/// The capabilities declared to a legacy server in the handshake.
+/// They are everything that any caller may support; the caller itself is asked later. They are the
+/// same for people and programs, because some servers offer tools depending on them, and tools that
+/// were approved for one would be new to the other.
+pub(crate) fn capabilities(settings: &CommonSettings) -> Json {
+    offered(settings, Others::Clients)
+}
+
+fn offered(settings: &CommonSettings, others: Others) -> Json {
+    let empty = Json::empty_object();
+    let both = compose::object(&[("form", &empty), ("url", &empty)]);
+    let mut able = vec![("roots", &empty)];
+    match settings.elicitation {
+        Elicitation::Offered => able.push(("elicitation", &both)),
+        Elicitation::Off => {}
+    }
+    match others {
+        Others::Clients => able.push(("sampling", &empty)),
+        Others::People => {}
+    }
+    compose::object(&able)
+}
+
+/// The capabilities of the caller, which a modern server gets with every request.
+fn caller_capabilities(settings: &CommonSettings, operator: Option<&dyn Operator>) -> Json {
+    let able = match (operator, settings.others) {
+        (Some(operator), _) => match operator.able() {
+            Some(able) => able,
+            // A person, who may use a shell of a gateway's operator.
+            None => return offered(settings, Others::People),
+        },
+        (None, Others::People) => return offered(settings, Others::People),
+        // A request without a caller, such as for a list.
+        (None, Others::Clients) => return Json::empty_object(),
+    };
+    match settings.elicitation {
+        Elicitation::Offered => able,
+        Elicitation::Off => object::without_member(&able, "elicitation").unwrap_or(able),
+    }
+}
+
+/// The `_meta` of a modern request that belongs to no call.
+pub(crate) fn own_metadata(settings: &CommonSettings) -> Json {
+    let members = client_metadata(settings, None);
+    compose::object(&members.each_ref().map(|(key, value)| (*key, value)))
+}
+
+/// The members of `_meta` in every modern request: the revision, and the client that sends it.
+pub(crate) fn client_metadata(
+    settings: &CommonSettings,
+    operator: Option<&dyn Operator>,
+) -> [(&'static str, Json); 3] {
+    static REVISION: LazyLock<Json> = LazyLock::new(|| compose::string(protocol::MODERN));
+    [
+        (protocol::META_VERSION, REVISION.clone()),
+        (protocol::META_CLIENT, client_info()),
+        (protocol::META_CAPABILITIES, caller_capabilities(settings, operator)),
+    ]
+}
