@@ -36,7 +36,8 @@ impl Gateway {
         client: &Arc<Client>,
         caller: Arc<Caller>,
         uri: &str,
-        (method, asks): (&'static str, Asks<'_>),
+        method: &'static str,
+        asks: Asks<'_>,
     ) -> Result<(ServerName, String, ResourceWatch), CallError> {
         let target = Target::spelled(Kind::Resource, uri);
         let call = Call::new(caller, target, None);
@@ -45,8 +46,7 @@ impl Gateway {
         let watched = if let Some((server, item)) = self.locate(client, uri).await {
             let id = ItemId { server, item };
             attempt.found(&id);
-            let begun = (&*hub, &mut attempt);
-            let wanting = self.start_watching(begun, client, (call, asks), &id).await;
+            let wanting = self.start_watching(&hub, &mut attempt, client, call, asks, &id).await;
             wanting.map(|wanting| (id, wanting))
         } else {
             let (kind, name) = (Kind::Resource, uri.to_owned());
@@ -61,9 +61,11 @@ impl Gateway {
     /// The caller must register its client while it holds the returned value.
     async fn start_watching(
         self: &Arc<Self>,
-        (hub, attempt): (&Hub, &mut Attempt<'_>),
+        hub: &Hub,
+        attempt: &mut Attempt<'_>,
         client: &Client,
-        (call, asks): (Call, Asks<'_>),
+        call: Call,
+        asks: Asks<'_>,
         id: &ItemId,
     ) -> Result<ResourceWatch, CallError> {
         // Before the lock: an approval may take long and must not block others.

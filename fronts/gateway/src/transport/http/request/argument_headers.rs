@@ -47,7 +47,8 @@ impl ArgumentHeaders {
         hub: &Hub,
         headers: &HeaderMap,
         client: &Client,
-        (name, params): (&str, &Json),
+        name: &str,
+        params: &Json,
     ) -> Result<(), Mismatch> {
         let target = match client.view() {
             View::All => Target::tool(name),
