@@ -19,10 +19,10 @@ use indexmap::IndexMap;
 
 use crate::back_channel::QuestionGate;
 use crate::catalog::{Alphabet, Catalog, ToolView};
+use crate::explain::{self, Explained};
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
 use crate::ports::{AuditLog, Changes, Clock, Item, Listener};
-use crate::told::{self, Explained};
 use crate::trace::Tracer;
 use crate::{Approvals, Call, Pins, Rates, Requester, Session};
 
@@ -240,7 +240,7 @@ impl Hub {
     }
 
     fn id_by_display(&self, name: &str) -> Option<ItemId> {
-        told::id_by_display(&self.policy, name, &|slug| self.servers.contains_key(slug))
+        explain::id_by_display(&self.policy, name, &|slug| self.servers.contains_key(slug))
     }
 }
 

@@ -10,7 +10,7 @@ use capstan_wire::Json;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::told::{Door, Explained, Told};
+use crate::explain::{Door, Explained, Told};
 
 /// A past call, as read from its audit entry.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use super::{
     Approvals, Decision, Extent, GOOD_FOR, Layout, Masks, NoRule, Others, ShownArguments, Span,
 };
 use crate::Ground;
-use crate::approvals::desk::Open;
+use crate::approvals::pending_approvals::Open;
 use crate::ports::{Approval, Grant, NotSaved, Question, StoreError};
 
 /// Most unused approvals that are listed.

@@ -14,7 +14,7 @@ mod memory;
 mod digest;
 mod arguments;
 mod rule;
-mod desk;
+mod pending_approvals;
 mod answer;
 
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use tracing::{debug, warn};
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
 pub use arguments::{Layout, Masks, ShownArguments};
-pub use desk::{MAX_OPEN, MAX_OWN};
 pub(crate) use digest::{digest, hex};
 pub use digest::{digest_of, policy_version};
 pub use extent::{Extent, Span, Width};
 pub(crate) use memory::Memory;
+pub use pending_approvals::{MAX_OPEN, MAX_OWN};
 pub use rule::NoRule;
 
-use desk::{Desk, Waiting};
+use pending_approvals::{Desk, Waiting};
 
 use crate::Ground;
 use crate::ports::{

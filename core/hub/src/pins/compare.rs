@@ -7,9 +7,9 @@ use capstan_model::ServerName;
 use futures::lock::{Mutex as Turn, MutexGuard};
 use tracing::{debug, info, warn};
 
+use super::approved_digests::Sums;
 use super::fingerprint::{pins, sum};
-use super::firsts::Firsts;
-use super::sums::Sums;
+use super::first_seen::Firsts;
 use super::{Odd, PinRules, Pins, Seen, Standing};
 use crate::ports::{Approved, Changes, Clock, Item, Newcomer, Pin, PinOwner, PinStore, StoreError};
 

@@ -11,10 +11,10 @@
 
 mod compare;
 pub(crate) mod fingerprint;
-mod firsts;
+mod first_seen;
 mod hub;
 mod seen;
-mod sums;
+mod approved_digests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

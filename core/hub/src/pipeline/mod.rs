@@ -34,7 +34,7 @@ mod confirm;
 mod admit;
 mod send;
 mod screen;
-mod flowing;
+mod streaming;
 
 mod attempt;
 mod outgoing;
@@ -47,12 +47,12 @@ pub(crate) use resolve::{Found, nearest};
 
 pub use admit::Ticket;
 pub use attempt::Attempt;
-pub use flowing::{Delivery, Flowing};
 pub use outgoing::{
     Message, Outgoing, System, SystemMessage, TaskOp, TaskRequest, TaskSubscription,
 };
 pub use screen::{Screened, Shape};
 pub use side::{Admission, Asks, SideOp};
+pub use streaming::{Delivery, Flowing};
 pub use task::TaskHandle;
 
 use std::sync::Arc;
@@ -62,9 +62,9 @@ use record::Record;
 use resolve::Resolved;
 use screen::Passed;
 
+use crate::explain::{Explained, Told};
 use crate::hub::Hub;
 use crate::ports::Item;
-use crate::told::{Explained, Told};
 use crate::{Call, Check, Requester, Session};
 
 /// Runs all steps of `call`.

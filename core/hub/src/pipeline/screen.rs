@@ -6,7 +6,7 @@ use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
 use capstan_wire::{Json, Noted, Walk, object};
 
 use super::admit::Ticket;
-use super::flowing::Stream;
+use super::streaming::Stream;
 use super::task::TaskHandle;
 use crate::Answer;
 use crate::life::Lease;

@@ -2,7 +2,7 @@
 
 use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
-use capstan_hub::told::id_among;
+use capstan_hub::explain::id_among;
 use capstan_hub::{Explained, Told};
 use capstan_model::{Kind, Verdict};
 use capstan_policy::{Policy, Step};
