@@ -22,7 +22,7 @@ use crate::catalog::{Alphabet, Catalog, ToolView};
 use crate::explain::{self, Explained};
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
-use crate::ports::{AuditLog, Changes, Clock, Item, Listener};
+use crate::ports::{AuditLog, Changes, Clock, Item, Listener, ResourceLists};
 use crate::trace::Tracer;
 use crate::{Approvals, Call, Pins, Rates, Requester, Session};
 
@@ -138,6 +138,19 @@ impl Hub {
         let call = Call::new(caller.clone(), target, None);
         let (server, item) = pipeline::find(self, call).await?;
         Ok((ItemId { server, item: item.name.clone() }, item))
+    }
+
+    /// Finds the resource that `caller` knows by this URI. Connects to no server by itself.
+    ///
+    /// # Errors
+    /// When there is no such resource.
+    pub async fn find_resource(
+        &self,
+        caller: &Caller,
+        uri: &str,
+        resources: &dyn ResourceLists,
+    ) -> Result<ItemId, CallError> {
+        pipeline::by_uri(self, caller, uri, resources).await
     }
 
     /// Opens the record of a call that its front has yet to assemble.

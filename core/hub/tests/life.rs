@@ -216,7 +216,7 @@ async fn a_subscription_and_a_question_keep_a_server() {
     let target = Target::exact(Kind::Resource, id.clone());
     let call = Call::new(Caller::operator(Front::Cli), target, None);
     let (hub, session) = (&server.hub, server.hub.session());
-    hub.begin(&call).side(&session, call, SideOp::Subscribe, Asks::Nobody).await.unwrap();
+    hub.begin(&call).side(&session, call, SideOp::Subscribe, Asks::Nobody, None).await.unwrap();
     care.pass(5 * MINUTE).await;
     assert_eq!(server.state(), ServerState::Connected);
     hub.unsubscribe(&server.name, &id.item).await.unwrap();

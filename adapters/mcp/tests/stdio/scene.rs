@@ -152,7 +152,7 @@ impl Scene {
         let target = Target::exact(Kind::Resource, id);
         let call = Call::new(Caller::operator(Front::Cli), target, None);
         let (attempt, session) = (self.hub.begin(&call), self.hub.session());
-        attempt.side(&session, call, SideOp::Subscribe, Asks::Nobody).await.unwrap();
+        attempt.side(&session, call, SideOp::Subscribe, Asks::Nobody, None).await.unwrap();
     }
 
     /// Calls a tool.

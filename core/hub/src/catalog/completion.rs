@@ -68,7 +68,7 @@ impl Hub {
         if !is_shown {
             return Err(attempt.refuse(CallError::Unknown { kind, name, nearest: Vec::new() }));
         }
-        match attempt.side(session, call, op, Asks::Here(approver)).await {
+        match attempt.side(session, call, op, Asks::Here(approver), None).await {
             // A server without completion suggests nothing.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
             result => Ok(Typing::values(&result?)),

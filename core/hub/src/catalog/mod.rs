@@ -15,11 +15,13 @@ mod rule_expiry;
 mod schemas;
 mod template;
 mod tool;
+mod uris;
 
 pub(crate) use names::find_public;
 
 pub(crate) use facts::Fact;
 pub(crate) use tool::check as check_arguments;
+pub(crate) use uris::mapped;
 
 pub use completion::{Reference, Typing, typed};
 pub use facts::Facts;
@@ -31,6 +33,7 @@ pub use providers::{Provider, Unfit};
 pub use schemas::{BadSchema, InputSchema, Misfit, Schemas};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
+pub use uris::UriMap;
 
 use std::sync::Arc;
 

@@ -3,12 +3,14 @@
 use capstan_model::{CallError, ItemId};
 use capstan_wire::Json;
 
+use super::reach::is_uri;
 use super::record::Record;
+use super::resolve::by_uri;
 use super::screen::Passed;
 use super::side::{self, Admission, Asks, SideOp};
 use super::{Delivery, Flowing, Screened, walk};
 use crate::hub::Hub;
-use crate::ports::{Settling, Unwritten};
+use crate::ports::{ResourceLists, Settling, Unwritten};
 use crate::{Call, Outcome, Requester, Session};
 
 /// A call that is being assembled. Assembling can require starting a server or asking a person.
@@ -93,7 +95,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Decides on a side request as on a call of its item: by rules, rates and quota. The target of
-    /// `call` names the item's server.
+    /// `call` names the item's server, or is a URI in `resources`.
     ///
     /// # Errors
     /// When it may not be run. The attempt must be ended in any case.
@@ -103,10 +105,17 @@ impl<'a> Attempt<'a> {
         call: Call,
         op: SideOp,
         asks: Asks<'_>,
+        resources: Option<&dyn ResourceLists>,
     ) -> Result<Admission, CallError> {
-        let Some(id) = call.target.id() else {
-            let (kind, name) = (call.target.kind, call.target.name);
-            return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
+        let id = match (call.target.id(), resources) {
+            (Some(id), _) => id,
+            (None, Some(resources)) if is_uri(&call.target) => {
+                by_uri(self.hub, &call.caller, &call.target.name, resources).await?
+            }
+            (None, _) => {
+                let (kind, name) = (call.target.kind, call.target.name);
+                return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
+            }
         };
         self.record.meant(&id);
         side::walk(self.hub, session, (id, call, op), asks, &mut self.record).await
@@ -127,9 +136,10 @@ impl<'a> Attempt<'a> {
         call: Call,
         op: SideOp,
         asks: Asks<'_>,
+        resources: Option<&dyn ResourceLists>,
     ) -> Result<Json, CallError> {
         self.record.by_method(op.method());
-        let result = match self.admit(session, call, op, asks).await {
+        let result = match self.admit(session, call, op, asks, resources).await {
             Ok(admission) => self.hub.run_side(admission).await,
             Err(error) => Err(error),
         };

@@ -43,7 +43,7 @@ mod side;
 mod task;
 
 pub(crate) use permit::fallback;
-pub(crate) use resolve::{Found, nearest};
+pub(crate) use resolve::{Found, by_uri, nearest};
 
 pub use admit::Ticket;
 pub use attempt::Attempt;
@@ -75,9 +75,9 @@ async fn walk(
     requester: Requester<'_>,
     record: &mut Record<'_>,
 ) -> Result<Passed, CallError> {
-    let reached = reach::reach(hub, call, record)?;
+    let reached = reach::reach(hub, call, requester.resources, record)?;
     let awake = wake::wake(hub, reached).await?;
-    let resolved = resolve::resolve(hub, awake, record).await?;
+    let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments)?;
     let permitted = permit::permit(hub, settled, record)?;
     let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;

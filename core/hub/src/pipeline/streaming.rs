@@ -44,6 +44,14 @@ pub(super) struct Stream {
 // === impl Delivery ===
 
 impl Delivery {
+    /// The server that answers.
+    pub fn server(&self) -> &ServerName {
+        match self {
+            Self::Whole(screened) => screened.server(),
+            Self::Flowing(flowing) => flowing.server(),
+        }
+    }
+
     /// Waits for the complete answer.
     ///
     /// # Errors

@@ -140,9 +140,9 @@ impl Gateway {
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
             let (caller, by) = (Arc::clone(&caller), ("subscriptions/listen", asks));
             let wanted = self.watch_for(&client, caller, &uri, by).await;
-            if let Ok((server, own, wanting)) = wanted {
+            if let Ok((id, wanting)) = wanted {
                 watched.push(wanting);
-                resources.insert((server, own), uri);
+                resources.insert((id.server, id.item), uri);
             }
         }
         let tasks = named("taskIds").unwrap_or_default();
