@@ -155,10 +155,10 @@ async fn run(
     let watched = watch(Arc::clone(&gateway));
     match bound {
         None => {
-            let streams = stdio::streams::standard();
+            let (input, output) = stdio::streams::standard();
             // The process that started us; it may do what the operator's rules allow a client.
-            let served =
-                stdio::serve(gateway, Arc::new(Caller::anonymous()), streams, (stop, DRAIN));
+            let caller = Arc::new(Caller::anonymous());
+            let served = stdio::serve(gateway, caller, input, output, stop, DRAIN);
             tokio::select! {
                 biased;
                 served = served => unless_gone(served),

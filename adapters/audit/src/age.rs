@@ -140,7 +140,8 @@ impl Age {
         &mut self,
         at: Option<BootTime>,
         wall: Timestamp,
-        (seq, limits): (u64, &Limits),
+        seq: u64,
+        limits: &Limits,
     ) -> bool {
         if self.marks.last().is_some_and(|mark| mark.seq > seq) {
             // The log was started anew: the marks belong to another log.
@@ -232,7 +233,7 @@ mod tests {
         ] {
             let mut age = begun();
             for (at, wall) in readings {
-                age.advance(at, wall, (8, &limits));
+                age.advance(at, wall, 8, &limits);
             }
             assert_eq!(age.since(7), DAY * expected, "{what}");
             // Later entries are at most as old as the last mark.
@@ -245,14 +246,14 @@ mod tests {
         let limits = Limits { retention: DAY * 36, ..Limits::default() };
         let mut age = Age::begin(Some(at("a", 0)), wall(0), 0);
         for day in 1..1000 {
-            age.advance(Some(at("a", day)), wall(i64::from(day)), (u64::from(day), &limits));
+            age.advance(Some(at("a", day)), wall(i64::from(day)), u64::from(day), &limits);
             assert!(age.marks.len() <= 38, "{}", age.marks.len());
             let old = day.saturating_sub(20);
             assert!(age.since(u64::from(old)) <= DAY * (day - old).max(1), "{day}");
         }
         assert!(age.since(960) >= DAY * 36 && age.since(970) < DAY * 36);
         // A log that starts anew does not inherit the age of its predecessor.
-        age.advance(Some(at("a", 1000)), wall(1000), (3, &limits));
+        age.advance(Some(at("a", 1000)), wall(1000), 3, &limits);
         assert_eq!(age.since(1), Duration::ZERO);
     }
 }

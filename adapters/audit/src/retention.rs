@@ -53,7 +53,7 @@ impl Retention<'_> {
         if step == Step::Sweep && !age.has_rested(self.limits.sweep_every()) {
             return Ok(());
         }
-        let expired = rotate::expired(self.place, self.limits, &age, (&log.last, now))?;
+        let expired = rotate::expired(self.place, self.limits, &age, &log.last, now)?;
         let Some(fault) = expired else { return Ok(()) };
         let (mut text, mut last) = (Vec::new(), log.last.clone());
         Row::of_fault(fault, now).seal_into(&mut last, &mut text);
@@ -71,7 +71,7 @@ impl Retention<'_> {
         let read = self.boot_clock.read();
         let (age, is_news) = match Age::load(self.place)? {
             Some(mut age) => {
-                let is_news = age.advance(read, now, (seq, self.limits));
+                let is_news = age.advance(read, now, seq, self.limits);
                 (age, is_news)
             }
             None => (Age::begin(read, now, seq), true),

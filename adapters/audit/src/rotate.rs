@@ -39,7 +39,7 @@ pub(crate) fn make_room(
 ) -> Result<(), AuditError> {
     let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
     let kept = how_many_fit(place, limits, &numbers)?;
-    drop_all_but(place, head, (&numbers, kept), last)
+    drop_all_but(place, head, &numbers, kept, last)
 }
 
 /// The fault that records the removal of the oldest log, if it must be removed.
@@ -50,7 +50,8 @@ pub(crate) fn expired(
     place: &Place,
     limits: &Limits,
     age: &Age,
-    (last, now): (&Link, Timestamp),
+    last: &Link,
+    now: Timestamp,
 ) -> Result<Option<Fault>, AuditError> {
     let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
     let Some(oldest) = numbers.last() else { return Ok(None) };
@@ -75,7 +76,7 @@ pub(crate) fn expired(
 /// Removes the oldest log.
 pub(crate) fn drop_oldest(place: &Place, head: &HeadFile, last: &Link) -> Result<(), AuditError> {
     let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
-    drop_all_but(place, head, (&numbers, numbers.len().saturating_sub(1)), last)
+    drop_all_but(place, head, &numbers, numbers.len().saturating_sub(1), last)
 }
 
 /// Removes all older logs except the newest `kept`.
@@ -85,7 +86,8 @@ pub(crate) fn drop_oldest(place: &Place, head: &HeadFile, last: &Link) -> Result
 fn drop_all_but(
     place: &Place,
     head: &HeadFile,
-    (numbers, kept): (&[u32], usize),
+    numbers: &[u32],
+    kept: usize,
     last: &Link,
 ) -> Result<(), AuditError> {
     let (kept, surplus) = numbers.split_at_checked(kept).unwrap_or((numbers, &[]));

@@ -4,15 +4,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::{About, Backend, BoxFuture, Connection, Footprint, Item, Listing, Notice};
-use capstan_hub::{Answer, BackChannel, Message, Outgoing, System, Ticket};
-use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
-use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
+use capstan_hub::ports::{About, Item, Notice};
+use capstan_hub::{Answer, BackChannel, Ticket};
+use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer, Outcome, ToolServer, ToolSource};
+use capstan_model::{CallError, Effect, Secret, ServerName};
 use capstan_process::SpawnError;
 use capstan_process::once::{End, Limits, Output, Program};
 use capstan_wire::{Json, object};
-use futures::FutureExt;
-use futures::future::ready;
 use serde_json::{Map, json};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
@@ -49,27 +47,28 @@ const UNATTENDED: &[(&str, &str)] = &[
 ];
 
 /// A command-line program as a server.
-pub struct CommandServer {
+pub type CommandServer = ToolServer<CommandSource>;
+
+/// A command-line program as a source of tools.
+pub struct CommandSource {
     settings: Arc<CommandSettings>,
     /// The program for calls.
     program: Program,
-    known: Attempt<Known>,
     stderr: Mutex<VecDeque<String>>,
     /// Limits the concurrent calls.
     places: Semaphore,
 }
 
 /// The result of the discovery.
-struct Known {
+pub struct Known {
     tools: Vec<Tool>,
     offer: Offer,
 }
 
-// === impl CommandServer ===
+// === impl CommandSource ===
 
-impl CommandServer {
-    /// Creates a server whose program has not been run yet.
-    pub fn new(settings: CommandSettings) -> Self {
+impl From<CommandSettings> for CommandSource {
+    fn from(settings: CommandSettings) -> Self {
         let mut program = settings.program.clone();
         for (name, value) in UNATTENDED {
             let value = Secret::new((*value).to_owned());
@@ -78,19 +77,30 @@ impl CommandServer {
         Self {
             settings: Arc::new(settings),
             program,
-            known: Attempt::default(),
             stderr: Mutex::new(VecDeque::new()),
             places: Semaphore::new(AT_ONCE),
         }
     }
+}
 
-    async fn known(&self) -> Result<Arc<Known>, CallError> {
-        let known = self.known.get(|_| false, || know(Arc::clone(&self.settings))).await;
-        known.map_err(|error| error.into_error(&self.settings.name))
+impl ToolSource for CommandSource {
+    type Known = Known;
+
+    fn name(&self) -> &ServerName {
+        &self.settings.name
     }
 
-    async fn call(&self, ticket: &Ticket, back: &BackChannel) -> Result<Answer, CallError> {
-        let known = self.known().await?;
+    fn read(&self) -> impl Future<Output = Outcome<Known>> + Send + 'static {
+        know(Arc::clone(&self.settings))
+    }
+
+    async fn call<'a>(
+        &'a self,
+        known: &'a Known,
+        ticket: &'a Ticket,
+        back: &'a BackChannel,
+        closing: &'a Attempt<Known>,
+    ) -> Result<Answer, CallError> {
         let item = &ticket.id().item;
         let invalid =
             |problem| CallError::InvalidArguments { item: ticket.id().to_string(), problem };
@@ -109,17 +119,31 @@ impl CommandServer {
             let server = self.settings.name.clone();
             return Err(CallError::TimedOut { server, limit, may_have_run: false });
         };
-        let output = self.run_once(ticket, &line, back).await?;
+        let output = self.run_once(ticket, &line, back, closing).await?;
         self.keep(&output);
         self.judge(ticket, &output)
     }
 
+    async fn ping<'a>(
+        &'a self,
+        _: impl Future<Output = Result<Arc<Known>, CallError>> + Send + 'a,
+    ) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        lock(&self.stderr).iter().cloned().collect()
+    }
+}
+
+impl CommandSource {
     /// Runs the program, and sends progress notices if it takes long.
     async fn run_once(
         &self,
         ticket: &Ticket,
         line: &[String],
         back: &BackChannel,
+        closing: &Attempt<Known>,
     ) -> Result<Output, CallError> {
         let limits = Limits { time: self.settings.timeout, output: self.settings.output };
         let wanted = back.wishes().progress;
@@ -132,12 +156,12 @@ impl CommandServer {
         let (server, closed) = (self.settings.name.clone(), CLOSED.to_owned());
         let name = server.clone();
         let unreachable = |reason| CallError::Unreachable { server: name.clone(), reason };
-        if self.known.is_closed() {
+        if closing.is_closed() {
             return Err(unreachable(closed));
         }
         tokio::select! {
             biased;
-            () = self.known.closed() => Err(match ticket.effect() {
+            () = closing.closed() => Err(match ticket.effect() {
                 Effect::Read => unreachable(closed),
                 // It was running; its progress is unknown.
                 Effect::Write | Effect::Unknown => CallError::OutcomeUnknown { server, reason: closed },
@@ -178,71 +202,11 @@ impl CommandServer {
     }
 }
 
-impl Backend for CommandServer {
-    fn name(&self) -> &ServerName {
-        &self.settings.name
-    }
+// === impl Known ===
 
-    fn state(&self) -> ServerState {
-        self.known.state(|known| known.offer.lacking.as_ref())
-    }
-
-    fn about(&self) -> Option<Arc<About>> {
-        self.known.peek(|known| Arc::clone(&known.offer.about))
-    }
-
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        self.known.peek(|_| ())?;
-        Some(self)
-    }
-
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        async move {
-            self.known().await?;
-            Ok(self as Arc<dyn Connection>)
-        }
-        .boxed()
-    }
-
-    fn disconnect(&self) {}
-
-    fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
-        ready(Ok(())).boxed()
-    }
-
-    fn footprint(&self) -> Option<Footprint> {
-        None
-    }
-
-    fn stderr(&self) -> Vec<String> {
-        lock(&self.stderr).iter().cloned().collect()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        self.known.close();
-        ready(()).boxed()
-    }
-}
-
-impl Connection for CommandServer {
-    fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
-        None
-    }
-
-    fn list(
-        self: Arc<Self>,
-        listing: Listing,
-    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
-        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
-    }
-
-    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
-        match outgoing.message() {
-            Message::Call(ticket, back) => self.call(ticket, back).boxed(),
-            Message::Side(_) | Message::Task(..) | Message::Follow(_) => {
-                ready(Err(outgoing.not_offered(&self.settings.name))).boxed()
-            }
-        }
+impl AsRef<Offer> for Known {
+    fn as_ref(&self) -> &Offer {
+        &self.offer
     }
 }
 

@@ -1,17 +1,21 @@
-//! Single-flight lazy values, for servers that are not connections and for what they depend on.
+//! Single-flight lazy values, and servers whose tools are one: they are read on first use.
 //!
 //! **Invariant:** at most one attempt runs at any time. A caller that is dropped does not stop it
 //! for the others.
 
+mod tool_server;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::{About, BoxFuture, Item, Listing};
+use capstan_hub::ports::BoxFuture;
 use capstan_model::{CallError, ServerName, ServerState};
 use futures::FutureExt;
 use futures::future::Shared;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+pub use tool_server::{Offer, ToolServer, ToolSource};
 
 /// How long a failure is cached before another attempt is made.
 const BELIEVED: Duration = Duration::from_secs(5);
@@ -44,16 +48,6 @@ pub enum AttemptError {
 
 /// An attempt, shared by all callers that wait for it.
 pub type Link<T> = Shared<BoxFuture<'static, Outcome<T>>>;
-
-/// The items of a server that has only tools.
-pub struct Offer {
-    /// The tools.
-    pub items: Arc<[Item]>,
-    /// The server's description.
-    pub about: Arc<About>,
-    /// The reason why the server is degraded, if it is.
-    pub lacking: Option<String>,
-}
 
 // === impl Attempt ===
 
@@ -178,18 +172,6 @@ impl AttemptError {
 impl From<String> for AttemptError {
     fn from(reason: String) -> Self {
         Self::Failed(reason)
-    }
-}
-
-// === impl Offer ===
-
-impl Offer {
-    /// The items of one kind.
-    pub fn list(&self, listing: Listing) -> Arc<[Item]> {
-        match listing {
-            Listing::Tools => Arc::clone(&self.items),
-            Listing::Prompts | Listing::Resources | Listing::Templates => Arc::new([]),
-        }
     }
 }
 

@@ -5,37 +5,37 @@ use std::sync::{Arc, OnceLock};
 
 use capstan_http::{Client, Credentials, HttpError, PlainRequest, PlainResponse};
 use capstan_hub::catalog::InputSchema;
-use capstan_hub::ports::{About, Backend, BoxFuture, Connection, Footprint, Item, Listing};
-use capstan_hub::{Answer, Message, Outgoing, System, SystemMessage, Ticket};
-use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer};
-use capstan_model::{CallError, Effect, Secret, ServerName, ServerState};
+use capstan_hub::ports::About;
+use capstan_hub::{Answer, BackChannel, Ticket};
+use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer, Outcome, ToolServer, ToolSource};
+use capstan_model::{CallError, Effect, Secret, ServerName};
 use capstan_wire::{Json, object};
-use futures::FutureExt;
-use futures::future::ready;
 use serde_json::json;
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use crate::answer::{answer, masked, refusal};
-use crate::arguments::Arguments;
 use crate::auth::{Auth, CallCredentials, Means, wants};
-use crate::base::Base;
+use crate::document::load::{Loaded, load};
 use crate::document::{Document, Object};
-use crate::load::{Loaded, load};
 use crate::operation::{self, Found, Operation};
+use crate::request::answer::{answer, masked, refusal};
+use crate::request::arguments::Arguments;
+use crate::request::base::Base;
 use crate::settings::{OpenApiSettings, Source};
 
 /// The number of omitted operations that are logged.
 const MAX_TOLD: usize = 20;
 
 /// An OpenAPI document as a server.
-pub struct OpenApiServer {
+pub type OpenApiServer = ToolServer<OpenApiSource>;
+
+/// An OpenAPI document as a source of tools.
+pub struct OpenApiSource {
     settings: Arc<OpenApiSettings>,
-    known: Attempt<Known>,
 }
 
 /// The loaded interface.
-struct Known {
+pub struct Known {
     client: Client,
     base: Base,
     offered: HashMap<String, Offered>,
@@ -49,25 +49,32 @@ struct Offered {
     schema: OnceLock<Result<InputSchema, String>>,
 }
 
-// === impl OpenApiServer ===
+// === impl OpenApiSource ===
 
-impl OpenApiServer {
-    /// Creates a server whose document has not been read yet.
-    pub fn new(settings: OpenApiSettings) -> Self {
-        Self { settings: Arc::new(settings), known: Attempt::default() }
+impl From<OpenApiSettings> for OpenApiSource {
+    fn from(settings: OpenApiSettings) -> Self {
+        Self { settings: Arc::new(settings) }
+    }
+}
+
+impl ToolSource for OpenApiSource {
+    type Known = Known;
+
+    fn name(&self) -> &ServerName {
+        &self.settings.name
     }
 
-    async fn known(&self) -> Result<Arc<Known>, CallError> {
-        let known = self.known.get(|_| false, || know(Arc::clone(&self.settings))).await;
-        known.map_err(|error| error.into_error(&self.settings.name))
+    fn read(&self) -> impl Future<Output = Outcome<Known>> + Send + 'static {
+        know(Arc::clone(&self.settings))
     }
 
-    fn unreachable(&self, reason: String) -> CallError {
-        CallError::Unreachable { server: self.settings.name.clone(), reason }
-    }
-
-    async fn call(&self, ticket: &Ticket) -> Result<Answer, CallError> {
-        let known = self.known().await?;
+    async fn call<'a>(
+        &'a self,
+        known: &'a Known,
+        ticket: &'a Ticket,
+        _: &'a BackChannel,
+        closing: &'a Attempt<Known>,
+    ) -> Result<Answer, CallError> {
         let item = ticket.id().to_string();
         let Some(offered) = known.offered.get(&ticket.id().item) else {
             return Err(CallError::Unknown {
@@ -85,7 +92,7 @@ impl OpenApiServer {
         let request = operation.request(&known.base, &arguments).map_err(invalid)?;
         debug!(server = %self.settings.name, tool = operation.name, "sending a request");
         let credentials = offered.means.for_call();
-        let sent = self.exchange(ticket, &known, &credentials, request).await?;
+        let sent = self.exchange(ticket, known, &credentials, request, closing).await?;
         let secrets: Vec<_> =
             self.settings.secrets.iter().cloned().chain(credentials.secrets()).collect();
         let response = match sent {
@@ -101,6 +108,44 @@ impl OpenApiServer {
         Ok(Answer::Whole(answer(operation, &response, &secrets, hint)))
     }
 
+    /// Checks that a server responds at the address; any response counts.
+    async fn ping<'a>(
+        &'a self,
+        known: impl Future<Output = Result<Arc<Known>, CallError>> + Send + 'a,
+    ) -> Result<(), CallError> {
+        let known = known.await?;
+        let path = known.base.address().path().to_owned();
+        let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
+        let wait = self.settings.startup_timeout;
+        let reason = match timeout(wait, known.client.send(request, 0)).await {
+            Ok(Err(HttpError::NotSent(reason) | HttpError::Lost(reason))) => reason,
+            Ok(Ok(_) | Err(HttpError::Unfit(_) | HttpError::Redirected { .. })) => {
+                return Ok(());
+            }
+            Ok(Err(HttpError::Blocked(reason))) => {
+                let server = self.settings.name.clone();
+                return Err(CallError::AddressBlocked { server, reason });
+            }
+            Ok(Err(HttpError::Elsewhere(reason))) => {
+                let server = self.settings.name.clone();
+                return Err(CallError::LedElsewhere { server, reason });
+            }
+            Err(_) => format!("no answer within {wait:?}"),
+        };
+        let origin = known.base.address().origin();
+        Err(self.unreachable(format!("cannot reach {origin}: {reason}")))
+    }
+
+    fn stderr(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl OpenApiSource {
+    fn unreachable(&self, reason: String) -> CallError {
+        CallError::Unreachable { server: self.settings.name.clone(), reason }
+    }
+
     /// Sends a request with the credentials of the call.
     async fn exchange(
         &self,
@@ -108,12 +153,13 @@ impl OpenApiServer {
         known: &Known,
         credentials: &Arc<CallCredentials>,
         request: PlainRequest,
+        closing: &Attempt<Known>,
     ) -> Result<Result<PlainResponse, HttpError>, CallError> {
         let (limit, server) = (self.settings.timeout, self.settings.name.clone());
         let client = known.client.with(Arc::clone(credentials) as Arc<dyn Credentials>);
         let sent = tokio::select! {
             biased;
-            () = self.known.closed() => {
+            () = closing.closed() => {
                 let reason = CLOSED.to_owned();
                 let was_sent = credentials.are_applied();
                 return Ok(Err(if was_sent { HttpError::Lost(reason) } else { HttpError::NotSent(reason) }));
@@ -157,101 +203,13 @@ impl OpenApiServer {
             }
         }
     }
-
-    /// Checks that a server responds at the address; any response counts.
-    async fn ping(&self) -> Result<(), CallError> {
-        let known = self.known().await?;
-        let path = known.base.address().path().to_owned();
-        let request = PlainRequest { method: "HEAD", path, ..PlainRequest::default() };
-        let wait = self.settings.startup_timeout;
-        let reason = match timeout(wait, known.client.send(request, 0)).await {
-            Ok(Err(HttpError::NotSent(reason) | HttpError::Lost(reason))) => reason,
-            Ok(Ok(_) | Err(HttpError::Unfit(_) | HttpError::Redirected { .. })) => {
-                return Ok(());
-            }
-            Ok(Err(HttpError::Blocked(reason))) => {
-                let server = self.settings.name.clone();
-                return Err(CallError::AddressBlocked { server, reason });
-            }
-            Ok(Err(HttpError::Elsewhere(reason))) => {
-                let server = self.settings.name.clone();
-                return Err(CallError::LedElsewhere { server, reason });
-            }
-            Err(_) => format!("no answer within {wait:?}"),
-        };
-        let origin = known.base.address().origin();
-        Err(self.unreachable(format!("cannot reach {origin}: {reason}")))
-    }
 }
 
-impl Backend for OpenApiServer {
-    fn name(&self) -> &ServerName {
-        &self.settings.name
-    }
+// === impl Known ===
 
-    fn state(&self) -> ServerState {
-        self.known.state(|known| known.offer.lacking.as_ref())
-    }
-
-    fn about(&self) -> Option<Arc<About>> {
-        self.known.peek(|known| Arc::clone(&known.offer.about))
-    }
-
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        self.known.peek(|_| ())?;
-        Some(self)
-    }
-
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        async move {
-            self.known().await?;
-            Ok(self as Arc<dyn Connection>)
-        }
-        .boxed()
-    }
-
-    fn disconnect(&self) {}
-
-    fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
-        match system.message() {
-            SystemMessage::Ping => self.ping().boxed(),
-            SystemMessage::Level(_) | SystemMessage::Unsubscribe(_) => ready(Ok(())).boxed(),
-        }
-    }
-
-    fn footprint(&self) -> Option<Footprint> {
-        None
-    }
-
-    fn stderr(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        self.known.close();
-        ready(()).boxed()
-    }
-}
-
-impl Connection for OpenApiServer {
-    fn listed(&self, _: Listing) -> Option<Arc<[Item]>> {
-        None
-    }
-
-    fn list(
-        self: Arc<Self>,
-        listing: Listing,
-    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
-        async move { Ok(self.known().await?.offer.list(listing)) }.boxed()
-    }
-
-    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
-        match outgoing.message() {
-            Message::Call(ticket, _) => self.call(ticket).boxed(),
-            Message::Side(_) | Message::Task(..) | Message::Follow(_) => {
-                ready(Err(outgoing.not_offered(&self.settings.name))).boxed()
-            }
-        }
+impl AsRef<Offer> for Known {
+    fn as_ref(&self) -> &Offer {
+        &self.offer
     }
 }
 

@@ -1,67 +1,70 @@
-//! Sends data to the collector with our own HTTP client, from the threads of the SDK.
+//! Sends data to the collector through the one HTTP client, from the threads of the SDK.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use capstan_http::{Client, HttpRequest, HttpResponse, WebAddress};
+use capstan_model::Trust;
+use capstan_safety::address::AddressPolicy;
+use capstan_safety::mask::Masker;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
-use reqwest::redirect::Policy;
+use tokio::time::timeout;
 
 /// Maximum size of a collector's response, in bytes.
 const MAX_ANSWER: usize = 256 * 1024;
 
 /// Sends requests one by one.
 ///
-/// The SDK calls it on its own threads, which have no runtime; each request creates its own.
+/// The SDK calls it on its own threads, which have no runtime. Each request creates its own, and a
+/// client with it: a connection does not outlive its runtime.
 #[derive(Debug)]
-pub(crate) struct Courier {
-    client: reqwest::Client,
+pub(crate) struct CollectorClient {
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the collector's answer is longer than {MAX_ANSWER} bytes")]
-struct TooLong;
+enum SendError {
+    #[error("the collector cannot be reached: {0}")]
+    Address(String),
+    #[error("the collector's answer is longer than {MAX_ANSWER} bytes")]
+    TooLong,
+}
 
-// === impl Courier ===
+// === impl CollectorClient ===
 
-impl Courier {
-    pub(crate) fn new(timeout: Duration) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
-            .timeout(timeout)
-            // The headers may contain secrets for the collector, which must not go elsewhere.
-            .redirect(Policy::none())
-            // A connection does not outlive its runtime.
-            .pool_max_idle_per_host(0)
-            .build()?;
-        Ok(Self { client })
-    }
-
-    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        // The URL may contain a password, and errors are logged.
-        let request = reqwest::Request::try_from(request).map_err(reqwest::Error::without_url)?;
-        let sent = self.client.execute(request).await;
-        let mut response = sent.map_err(reqwest::Error::without_url)?;
-        let (status, headers) = (response.status(), response.headers().clone());
-        let mut body = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(reqwest::Error::without_url)? {
-            if body.len() + piece.len() > MAX_ANSWER {
-                return Err(TooLong.into());
-            }
-            body.extend_from_slice(&piece);
-        }
-        let mut whole = Response::new(body.into());
-        *whole.status_mut() = status;
-        *whole.headers_mut() = headers;
-        Ok(whole)
+#[async_trait]
+impl HttpClient for CollectorClient {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let sent = runtime.block_on(async { timeout(self.timeout, send(request)).await });
+        // Does not wait for a pending name lookup.
+        runtime.shutdown_background();
+        sent?
     }
 }
 
-#[async_trait]
-impl HttpClient for Courier {
-    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let sent = runtime.block_on(self.send(request));
-        // Does not wait for a pending name lookup.
-        runtime.shutdown_background();
-        sent
+/// Sends a request, and follows no redirect: the headers may contain secrets for the collector.
+async fn send(request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    let (head, body) = request.into_parts();
+    let address = WebAddress::parse(&head.uri.to_string()).map_err(SendError::Address)?;
+    // The operator chose the address, so it may be on any network.
+    let policy = AddressPolicy { trust: Trust::Trusted, ..AddressPolicy::default() };
+    let masker = Arc::new(Masker::new(std::iter::empty()));
+    let client = Client::new(&address, &[], masker, &policy).map_err(SendError::Address)?;
+    let order = HttpRequest {
+        method: head.method,
+        to: client.target().clone(),
+        headers: head.headers,
+        body: [body, Bytes::new(), Bytes::new()].into(),
+    };
+    let HttpResponse { status, headers, body } = client.send_once(Box::new(order)).await?;
+    let (body, whole) = client.read(body, MAX_ANSWER).await?;
+    if !whole {
+        return Err(SendError::TooLong.into());
     }
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
 }

@@ -21,7 +21,7 @@ use opentelemetry_sdk::resource::{
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use tracing::warn;
 
-use crate::collector::Courier;
+use crate::collector::CollectorClient;
 use crate::series::Series;
 use crate::settings::{Settings, Signal};
 use crate::spans::{Durations, Spans};
@@ -35,9 +35,6 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// The reason why telemetry cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// The HTTP client cannot be created.
-    #[error("the HTTP client cannot be made")]
-    Client(#[source] reqwest::Error),
     /// The settings are invalid.
     #[error("the exporter cannot be made")]
     Exporter(#[source] ExporterBuildError),
@@ -135,7 +132,7 @@ fn resource(settings: &Settings) -> Resource {
 fn traces(signal: &Signal, resource: Resource) -> Result<SdkTracerProvider, TelemetryError> {
     let exporter = SpanExporter::builder()
         .with_http()
-        .with_http_client(courier(signal)?)
+        .with_http_client(CollectorClient { timeout: signal.timeout })
         .with_endpoint(&signal.endpoint)
         .with_protocol(Protocol::HttpBinary)
         .with_timeout(signal.timeout)
@@ -148,7 +145,7 @@ fn traces(signal: &Signal, resource: Resource) -> Result<SdkTracerProvider, Tele
 fn metrics(signal: &Signal, resource: Resource) -> Result<SdkMeterProvider, TelemetryError> {
     let exporter = MetricExporter::builder()
         .with_http()
-        .with_http_client(courier(signal)?)
+        .with_http_client(CollectorClient { timeout: signal.timeout })
         .with_endpoint(&signal.endpoint)
         .with_protocol(Protocol::HttpBinary)
         .with_timeout(signal.timeout)
@@ -156,8 +153,4 @@ fn metrics(signal: &Signal, resource: Resource) -> Result<SdkMeterProvider, Tele
         .map_err(TelemetryError::Exporter)?;
     let provider = SdkMeterProvider::builder().with_resource(resource);
     Ok(provider.with_periodic_exporter(exporter).build())
-}
-
-fn courier(signal: &Signal) -> Result<Courier, TelemetryError> {
-    Courier::new(signal.timeout).map_err(TelemetryError::Client)
 }

@@ -14,5 +14,5 @@ mod faults;
 mod secrets;
 mod tls;
 mod proxy;
-mod rows;
-mod more_rows;
+mod caliban_and_mcp;
+mod zeph_and_llxprt;

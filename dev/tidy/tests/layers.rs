@@ -31,7 +31,7 @@ fn layer(folder: &str) -> Option<Layer> {
         Some(("adapters", "http")) => {
             Layer::Only(&[&["capstan-model", "capstan-safety", "capstan-lazy"]])
         }
-        Some(("adapters", "mcp" | "command" | "openapi")) => {
+        Some(("adapters", "mcp" | "command" | "openapi" | "telemetry")) => {
             Layer::Only(&[MODEL, DECISIONS, HUB, SHARED])
         }
         Some(("adapters", "registry")) => Layer::Only(&[MODEL, DECISIONS, FILES, SHARED]),

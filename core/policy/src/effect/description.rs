@@ -237,7 +237,7 @@ fn joined(words: &[&str], head: usize) -> Option<String> {
             if let Some((sense, form)) = words::verb(word)
                 // Joined verbs have the same form; otherwise it is the plural of a noun.
                 && (form != Form::Third || is_third)
-                && is_joined_verb(word, (sense, form), next, link)
+                && is_joined_verb(word, sense, form, next, link)
             {
                 return Some((*word).to_owned());
             }
@@ -260,7 +260,7 @@ fn stored(words: &[&str], head: usize) -> Option<String> {
     Some(format!("into … {target}"))
 }
 
-fn is_joined_verb(word: &str, (sense, form): (Sense, Form), next: &str, link: Link) -> bool {
+fn is_joined_verb(word: &str, sense: Sense, form: Form, next: &str, link: Link) -> bool {
     let is_chain = link == Link::Chain;
     let has_object = words::leads_to_object(next);
     match (sense, form) {

@@ -109,7 +109,8 @@ mod tests {
     fn of(
         conversations: &Conversations,
         caller: Caller,
-        (client, counted): (Option<&str>, NameCount),
+        client: Option<&str>,
+        counted: NameCount,
         now: u64,
     ) -> Arc<Session> {
         let party = Party { counted, ..Party::new(Arc::new(caller), None, View::All) };
@@ -122,7 +123,7 @@ mod tests {
         let conversations = Conversations::default();
         let of = |subject, client: Option<&str>, now: u64| {
             let caller = Caller::named(subject, Front::Gateway);
-            of(&conversations, caller, (client, NameCount::Alone), now)
+            of(&conversations, caller, client, NameCount::Alone, now)
         };
         let first = of("ann", Some("editor"), 0);
         assert!(Arc::ptr_eq(&first, &of("ann", Some("editor"), 10)));
@@ -142,7 +143,7 @@ mod tests {
         let conversations = Conversations::default();
         let of = |client, address: &str, counted| {
             let caller = Caller::stranger(Some(address.parse().unwrap()));
-            of(&conversations, caller, (Some(client), counted), 0)
+            of(&conversations, caller, Some(client), counted, 0)
         };
         let first = of("editor", "10.0.0.1", NameCount::Alone);
         assert!(Arc::ptr_eq(&first, &of("editor", "10.0.0.1", NameCount::Alone)));

@@ -162,7 +162,7 @@ impl Gateway {
         method: &str,
         params: Option<Json>,
     ) -> Exchange {
-        self.take(client, id, method, (params, Form::Whole))
+        self.take(client, id, method, params, Form::Whole)
     }
 
     /// Handles a request of a client that accepts a streamed answer.
@@ -173,7 +173,7 @@ impl Gateway {
         method: &str,
         params: Option<Json>,
     ) -> Exchange {
-        self.take(client, id, method, (params, Form::Streamed))
+        self.take(client, id, method, params, Form::Streamed)
     }
 
     fn take(
@@ -181,7 +181,8 @@ impl Gateway {
         client: &Arc<Client>,
         id: RequestId,
         method: &str,
-        (params, form): (Option<Json>, Form),
+        params: Option<Json>,
+        form: Form,
     ) -> Exchange {
         if *self.stopped.borrow() {
             return Exchange::fault(id, Fault::new(INTERNAL, SHUTTING_DOWN));
@@ -190,9 +191,9 @@ impl Gateway {
             self.heed_level(client, params.as_ref());
         }
         match method {
-            "tools/call" => call::call(self, client, id, Kind::Tool, (params, form)),
-            "resources/read" => call::call(self, client, id, Kind::Resource, (params, form)),
-            "prompts/get" => call::call(self, client, id, Kind::Prompt, (params, form)),
+            "tools/call" => call::call(self, client, id, Kind::Tool, params, form),
+            "resources/read" => call::call(self, client, id, Kind::Resource, params, form),
+            "prompts/get" => call::call(self, client, id, Kind::Prompt, params, form),
             "tools/list" => self.listed(client, id, Listing::Tools, params),
             "prompts/list" => self.listed(client, id, Listing::Prompts, params),
             "resources/list" => self.listed(client, id, Listing::Resources, params),
@@ -226,13 +227,13 @@ impl Gateway {
 
     fn metrics_of(&self, shows: &dyn Fn(&ServerName) -> bool) -> String {
         let hub = self.hub();
-        let readings = self.metrics.read((&hub, shows), self.sessions(), self.park.len());
+        let readings = self.metrics.read(&hub, shows, self.sessions(), self.park.len());
         self.metrics.text(&readings) + &server_health::text(&hub, shows)
     }
 
     /// The metrics as numbers, without the durations of calls, which a tracer measures itself.
     pub fn readings(&self) -> Readings {
-        self.metrics.read((&self.hub(), &|_| true), self.sessions(), self.park.len())
+        self.metrics.read(&self.hub(), &|_| true, self.sessions(), self.park.len())
     }
 
     /// The current hub.

@@ -32,7 +32,7 @@ impl Gateway {
         self.forget_levels(&changed);
         self.lists.forget_awaited(&changed);
         self.tasks.orphan(&changed);
-        self.watch_again((&before, hub), &changed);
+        self.watch_again(&before, hub, &changed);
         for (view, listing) in self.lists.known() {
             self.look(view, listing);
         }
@@ -89,7 +89,8 @@ impl Gateway {
     /// Renews the subscriptions of clients at servers that were replaced.
     fn watch_again(
         self: &Arc<Self>,
-        (before, hub): (&Arc<Hub>, &Arc<Hub>),
+        before: &Arc<Hub>,
+        hub: &Arc<Hub>,
         changed: &HashSet<ServerName>,
     ) {
         for ((server, uri), callers) in self.audience.wanted() {

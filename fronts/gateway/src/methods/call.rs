@@ -50,7 +50,8 @@ pub(crate) fn call(
     client: &Arc<Client>,
     id: RequestId,
     kind: Kind,
-    (params, form): (Option<Json>, Form),
+    params: Option<Json>,
+    form: Form,
 ) -> Exchange {
     let mut params = params.unwrap_or_else(Json::empty_object);
     let keys = [kind.name_key(), "_meta", "requestState", "inputResponses", "task"];

@@ -40,7 +40,7 @@ impl Gateway {
         let name = object::get_string(&reference, key);
         let name = name.ok_or_else(|| Fault::invalid(format!("`ref.{key}` must be a string")))?;
         let caller = caller_of(&client.caller, &params);
-        let result = self.run_complete(&client, caller, (kind, &name), params).await;
+        let result = self.run_complete(&client, caller, kind, &name, params).await;
         let result = match result {
             // A server without completion offers no values.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => {
@@ -64,7 +64,8 @@ impl Gateway {
         self: &Arc<Self>,
         client: &Client,
         caller: Arc<Caller>,
-        (kind, name): (Kind, &str),
+        kind: Kind,
+        name: &str,
         params: Json,
     ) -> Result<Json, CallError> {
         let op = SideOp::Complete(params.clone());
@@ -130,8 +131,8 @@ impl Gateway {
         match wanted {
             Wanted::Yes => {
                 let caller = caller_of(&client.caller, &params);
-                let by = ("resources/subscribe", Asks::Elsewhere);
-                let watched = self.watch_for(&client, caller, &uri, by).await;
+                let (method, asks) = ("resources/subscribe", Asks::Elsewhere);
+                let watched = self.watch_for(&client, caller, &uri, method, asks).await;
                 let (id, watched) = watched
                     .map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
                 let is_noted = client.subscribe(id.server, id.item, uri);

@@ -103,7 +103,8 @@ impl Metrics {
     /// Reads the counters. Only servers that `shows` lets through are counted.
     pub(crate) fn read(
         &self,
-        (hub, shows): (&Hub, &dyn Fn(&ServerName) -> bool),
+        hub: &Hub,
+        shows: &dyn Fn(&ServerName) -> bool,
         sessions: usize,
         parked: usize,
     ) -> Readings {

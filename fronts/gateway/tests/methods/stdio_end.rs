@@ -52,13 +52,14 @@ async fn a_client_that_closes_its_side_after_hours_is_checked_a_few_times_a_seco
     let world = World::new(vec![Server::new("a").running(|_, _| pending().boxed())]);
     let checks = Arc::<AtomicUsize>::default();
     let (mut client, input) = duplex(64 * 1024);
-    let streams = (input, Reader(Arc::clone(&checks)));
-    let ends = (pending(), Duration::from_secs(10));
+    let output = Reader(Arc::clone(&checks));
     let served = tokio::spawn(serve(
         Arc::clone(&world.gateway),
         Arc::new(Caller::anonymous()),
-        streams,
-        ends,
+        input,
+        output,
+        pending(),
+        Duration::from_secs(10),
     ));
     for line in [
         r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,

@@ -139,9 +139,9 @@ impl Pages {
             self.legacy = Some(self.all.clone());
         }
         let key = self.listing.name_key();
-        self.all.push(item, (key, name));
+        self.all.push(item, key, name);
         if let Some(legacy) = &mut self.legacy {
-            legacy.push(plain.as_ref().unwrap_or(item), (key, name));
+            legacy.push(plain.as_ref().unwrap_or(item), key, name);
         }
     }
 }
@@ -149,7 +149,7 @@ impl Pages {
 // === impl Book ===
 
 impl Book {
-    fn push(&mut self, item: &Json, (key, name): (&str, Option<&Arc<str>>)) {
+    fn push(&mut self, item: &Json, key: &str, name: Option<&Arc<str>>) {
         if !self.current.is_empty() && self.current.len() + item.len() > MAX_PAGE {
             self.close();
         }

@@ -72,7 +72,8 @@ impl Page {
     /// With `shown`, the value at that key is replaced by that name, which must contain only
     /// characters that need no escape.
     pub(crate) fn push(&mut self, text: Json, shown: Option<(&str, &Arc<str>)>) {
-        let entry = Entry { renamed: shown.and_then(|shown| Renamed::of(&text, shown)), text };
+        let renamed = shown.and_then(|(key, name)| Renamed::of(&text, key, name));
+        let entry = Entry { text, renamed };
         self.size += entry.len();
         self.entries.push(entry);
     }
@@ -175,7 +176,7 @@ impl Entry {
 
 impl Renamed {
     /// `None` if the item has no such key.
-    fn of(text: &Json, (key, name): (&str, &Arc<str>)) -> Option<Self> {
+    fn of(text: &Json, key: &str, name: &Arc<str>) -> Option<Self> {
         debug_assert!(name.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte)));
         let place = object::place(text, key)?;
         let (from, to) = (u32::try_from(place.start).ok()?, u32::try_from(place.end).ok()?);

@@ -103,7 +103,8 @@ impl Gateway {
     /// Changes at servers beyond the caller's reach are not revealed.
     pub(crate) fn sees_change(
         &self,
-        (view, listing): (&View, Listing),
+        view: &View,
+        listing: Listing,
         Change { before, after }: &Change,
         caller: &Caller,
         known: &mut HashMap<Key, bool>,

@@ -138,8 +138,8 @@ impl Gateway {
         // With several resources, those that need an approval are left out instead of waited for.
         let asks = if uris.len() == 1 { Asks::Elsewhere } else { Asks::Nobody };
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
-            let (caller, by) = (Arc::clone(&caller), ("subscriptions/listen", asks));
-            let wanted = self.watch_for(&client, caller, &uri, by).await;
+            let caller = Arc::clone(&caller);
+            let wanted = self.watch_for(&client, caller, &uri, "subscriptions/listen", asks).await;
             if let Ok((id, wanting)) = wanted {
                 watched.push(wanting);
                 resources.insert((id.server, id.item), uri);
@@ -174,7 +174,7 @@ impl Gateway {
         let known = RefCell::new(HashMap::new());
         let sees = |other: &View, caller: &Caller| {
             let mut known = known.borrow_mut();
-            other == view && self.sees_change((view, listing), change, caller, &mut known)
+            other == view && self.sees_change(view, listing, change, caller, &mut known)
         };
         self.tell_those(&sees, listing);
     }

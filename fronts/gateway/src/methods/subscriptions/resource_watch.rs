@@ -37,7 +37,8 @@ impl Gateway {
         client: &Arc<Client>,
         caller: Arc<Caller>,
         uri: &str,
-        (method, asks): (&'static str, Asks<'_>),
+        method: &'static str,
+        asks: Asks<'_>,
     ) -> Result<(ItemId, ResourceWatch), CallError> {
         let call = Call::new(caller, client.view.target(Kind::Resource, uri), None);
         let hub = self.hub();

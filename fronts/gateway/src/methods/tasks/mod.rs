@@ -217,7 +217,7 @@ impl Gateway {
         let adopt = |task: &Json| {
             let handle = screened.task();
             let adopted = handle.and_then(|handle| {
-                self.tasks.adopt(server, Owner::of(client), (task, handle), self.now())
+                self.tasks.adopt(server, Owner::of(client), task, handle, self.now())
             });
             adopted.ok_or_else(|| Fault::new(INTERNAL, "the server's task has no id"))
         };

@@ -109,7 +109,8 @@ impl<H> Tasks<H> {
         &self,
         server: &ServerName,
         owner: Owner,
-        (task, handle): (&Json, H),
+        task: &Json,
+        handle: H,
         now: Duration,
     ) -> Option<Json> {
         let own = object::get_string(task, "taskId")?;
@@ -265,7 +266,7 @@ mod tests {
         let server = "files".parse().unwrap();
         let task = Json::parse(format!(r#"{{"taskId":"{own}","ttl":60000,"x":1.00}}"#)).unwrap();
         let now = Duration::from_secs(now);
-        let named = tasks.adopt(&server, owner.clone(), (&task, ()), now).unwrap();
+        let named = tasks.adopt(&server, owner.clone(), &task, (), now).unwrap();
         let id = object::get_string(&named, "taskId").unwrap();
         assert_eq!(named.to_string(), format!(r#"{{"taskId":"{id}","ttl":60000,"x":1.00}}"#));
         id

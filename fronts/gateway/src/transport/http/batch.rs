@@ -68,7 +68,7 @@ pub(crate) async fn answer(
                 let first = answers.into_iter().map(Out::Answer).collect();
                 let array = Form::JsonArray { has_some: false };
                 let form = if accepts.events() { Form::Events } else { array };
-                return mcp.begun(form, (first, requests.boxed()), Some(session));
+                return mcp.begun(form, first, requests.boxed(), Some(session));
             }
         };
         let Some(out) = out else { break };

@@ -179,7 +179,8 @@ impl McpEndpoints {
     pub(crate) fn begun(
         &self,
         form: Form,
-        (first, rest): (Vec<Out>, BoxStream<'static, Out>),
+        first: Vec<Out>,
+        rest: BoxStream<'static, Out>,
         session: Option<Held>,
     ) -> Response<Body> {
         let source = Source::Request(stream::iter(first).chain(rest).boxed());

@@ -136,7 +136,7 @@ pub async fn serve(bound: Bound, site: Site, stop: impl Future<Output = ()>) {
     // Streams for notifications never end by themselves.
     mcp.end_streams();
     accept_loop.commands.send_replace(ConnectionCommand::Stop);
-    drain((&gateway, &limits), &listener, &mut accept_loop, &mut connections).await;
+    drain(&gateway, &limits, &listener, &mut accept_loop, &mut connections).await;
     drop(listener);
     let told = async { while connections.join_next().await.is_some() {} };
     if time::timeout(LAST_WORDS, told).await.is_err() {
@@ -148,7 +148,8 @@ pub async fn serve(bound: Bound, site: Site, stop: impl Future<Output = ()>) {
 
 /// Waits for the running calls, and aborts them at the deadline.
 async fn drain(
-    (gateway, limits): (&Gateway, &HttpLimits),
+    gateway: &Gateway,
+    limits: &HttpLimits,
     listener: &TcpListener,
     accept_loop: &mut AcceptLoop,
     connections: &mut JoinSet<()>,

@@ -112,7 +112,7 @@ async fn request(
         return match made.await {
             Ok(client) => {
                 let Asked { id, method, params } = asked;
-                let exchange = ask(mcp, accepts, &client, (id, &method, params));
+                let exchange = ask(mcp, accepts, &client, id, &method, params);
                 answer(post, accepts, exchange, None).await
             }
             Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
@@ -126,7 +126,7 @@ async fn request(
         Err(missing) => return missing.response(Some(&asked.id)),
     };
     let Asked { id, method, params } = asked;
-    let exchange = ask(mcp, accepts, session.client(), (id, &method, params));
+    let exchange = ask(mcp, accepts, session.client(), id, &method, params);
     answer(post, accepts, exchange, Some(session)).await
 }
 
@@ -239,7 +239,7 @@ async fn make_modern(
     if let ("tools/call", Some(name), Some(params)) = (method.as_str(), &said.name, params) {
         let hub = mcp.gateway().hub();
         let repeated =
-            mcp.argument_headers().check(&hub, &head.headers, &client, (name, params)).await;
+            mcp.argument_headers().check(&hub, &head.headers, &client, name, params).await;
         repeated.map_err(mismatch)?;
     }
     Ok(client)
@@ -285,7 +285,9 @@ fn ask(
     mcp: &McpEndpoints,
     accepts: Accepts,
     client: &Arc<crate::Client>,
-    (id, method, params): (RequestId, &str, Option<Json>),
+    id: RequestId,
+    method: &str,
+    params: Option<Json>,
 ) -> Exchange {
     if accepts == Accepts::Events {
         mcp.gateway().request(client, id, method, params)
@@ -307,7 +309,7 @@ async fn answer(
             next = exchange.next_or_stream() => next,
             () = post.state.probed() => {
                 let form = if accepts.events() { Form::Events } else { Form::Json };
-                return post.mcp.begun(form, (Vec::new(), outs(exchange)), session);
+                return post.mcp.begun(form, Vec::new(), outs(exchange), session);
             }
         };
         let next = match next {

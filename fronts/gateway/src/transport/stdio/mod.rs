@@ -47,13 +47,15 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 pub async fn serve(
     gateway: Arc<Gateway>,
     caller: Arc<Caller>,
-    (input, mut output): (impl AsyncRead + Unpin, impl Outlet),
-    (stop, ending): (impl Future<Output = ()>, Duration),
+    input: impl AsyncRead + Unpin,
+    mut output: impl Outlet,
+    stop: impl Future<Output = ()>,
+    ending: Duration,
 ) -> io::Result<()> {
     gateway.own.store(true, Ordering::Relaxed);
     let mut talk = Conversation::new(Arc::clone(&gateway), caller);
     let mut lines = Lines::new(input, MAX_LINE);
-    let result = carry(&mut talk, &mut lines, &mut output, (stop, ending)).await;
+    let result = carry(&mut talk, &mut lines, &mut output, stop, ending).await;
     talk.leave();
     let rest = async {
         while result.is_ok() && !talk.out.is_empty() {
@@ -72,7 +74,8 @@ async fn carry(
     talk: &mut Conversation,
     lines: &mut Lines<impl AsyncRead + Unpin>,
     output: &mut impl Outlet,
-    (stop, time): (impl Future<Output = ()>, Duration),
+    stop: impl Future<Output = ()>,
+    time: Duration,
 ) -> io::Result<()> {
     let gateway = Arc::clone(&talk.gateway);
     let mut stop = pin!(stop);

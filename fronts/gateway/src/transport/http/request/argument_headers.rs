@@ -47,7 +47,8 @@ impl ArgumentHeaders {
         hub: &Hub,
         headers: &HeaderMap,
         client: &Client,
-        (name, params): (&str, &Json),
+        name: &str,
+        params: &Json,
     ) -> Result<(), Mismatch> {
         let target = client.view().target(Kind::Tool, name);
         let id = hub.ids_of(&target).next().map(|id| hub.catalog().overrides.own_name(id));

@@ -1,16 +1,23 @@
-//! The operations of a document that are wanted and can be called.
-//! Others are omitted, with the reason.
+//! The operations of a document that are wanted and can be called. Others are omitted, with the
+//! reason.
+//!
+//! [`parameter`], [`body`] and [`schema`] read the parts of an operation, [`tool`] makes a tool.
+
+pub(crate) mod body;
+pub(crate) mod parameter;
+pub(crate) mod schema;
+pub(crate) mod tool;
 
 use std::cell::Cell;
 
 use serde_json::Value;
 
 use crate::auth::{Auth, Wants, wants};
-use crate::base::Base;
-use crate::body::{Body, BodyKind, Field, kind, output};
 use crate::document::{Document, Object, Version};
-use crate::parameter::{Need, Parameter, Place, with_words};
-use crate::schema::{For, MAX_ALL_BYTES, Schemas};
+use crate::operation::body::{Body, BodyKind, Field, kind, output};
+use crate::operation::parameter::{Need, Parameter, Place, with_words};
+use crate::operation::schema::{For, MAX_ALL_BYTES, Schemas};
+use crate::request::base::Base;
 use crate::settings::OpenApiSettings;
 
 /// The largest number of operations offered.

@@ -1,4 +1,12 @@
 //! Converts a call into a request.
+//!
+//! [`base`] determines where requests go, [`arguments`] and [`encode`] put the caller's values in
+//! their places, [`answer`] converts the response.
+
+pub(crate) mod answer;
+pub(crate) mod arguments;
+pub(crate) mod base;
+pub(crate) mod encode;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -6,12 +14,12 @@ use capstan_http::PlainRequest;
 use capstan_wire::{Json, compose, object};
 use serde_json::Value;
 
-use crate::arguments::Arguments;
-use crate::base::Base;
-use crate::body::{Body, BodyKind, Field, Shape};
-use crate::encode::{in_cookie, in_header, in_path, in_query, percent, plain};
 use crate::operation::Operation;
-use crate::parameter::{Need, Parameter, Place};
+use crate::operation::body::{Body, BodyKind, Field, Shape};
+use crate::operation::parameter::{Need, Parameter, Place};
+use crate::request::arguments::Arguments;
+use crate::request::base::Base;
+use crate::request::encode::{in_cookie, in_header, in_path, in_query, percent, plain};
 
 /// The `Accept` header of every request.
 const ACCEPT: &str = "application/json, text/*;q=0.9, */*;q=0.8";

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::document::{Document, Object, Version};
-use crate::schema::{Schemas, short};
+use crate::operation::schema::{Schemas, short};
 
 /// The longest description of a parameter, in bytes.
 const MAX_WORDS: usize = 400;

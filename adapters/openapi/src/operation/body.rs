@@ -5,8 +5,8 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use crate::document::{Document, Object};
-use crate::parameter::{Need, with_words};
-use crate::schema::{For, Schemas};
+use crate::operation::parameter::{Need, with_words};
+use crate::operation::schema::{For, Schemas};
 
 /// The body of an operation's requests.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,8 +1,12 @@
 //! A parsed document, with resolution of its references.
+//!
+//! [`load`] fetches its text, [`yaml`] parses it, [`files`] adds the files beside it.
+
+pub(crate) mod files;
+pub(crate) mod load;
+pub(crate) mod yaml;
 
 use serde_json::{Map, Value};
-
-use crate::yaml;
 
 /// The longest chain of references that is followed.
 const MAX_HOPS: usize = 16;

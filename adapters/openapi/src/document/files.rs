@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::document::load::{MAX_DOCUMENT, read_file};
 use crate::document::{Document, unescape};
-use crate::load::{MAX_DOCUMENT, read_file};
 
 /// The largest number of files of a document besides the first.
 const MAX_FILES: usize = 64;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::time::{Instant, timeout};
 use tracing::debug;
 
-use crate::encode::percent;
+use crate::request::encode::percent;
 use crate::settings::OpenApiSettings;
 
 /// The timeout for getting a token.

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::parameter::{Members, Parameter, Style};
+use crate::operation::parameter::{Members, Parameter, Style};
 
 /// Percent-encodes every character that could have a meaning in a URL.
 pub(crate) fn percent(text: &str) -> String {

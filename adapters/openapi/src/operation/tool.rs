@@ -5,10 +5,10 @@ use capstan_hub::ports::Item;
 use capstan_wire::Json;
 use serde_json::{Map, Value, json};
 
-use crate::body::Shape;
 use crate::operation::Operation;
-use crate::parameter::Need;
-use crate::schema::short;
+use crate::operation::body::Shape;
+use crate::operation::parameter::Need;
+use crate::operation::schema::short;
 
 /// The longest description of a tool, in bytes.
 const MAX_WORDS: usize = 1024;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use capstan_wire::{BadJson, Json, object};
 use serde_json::Value;
 
-use crate::parameter::{Parameter, Style};
+use crate::operation::parameter::{Parameter, Style};
 
 /// The arguments of a call, by name.
 #[derive(Debug, Default)]

@@ -10,7 +10,7 @@ use capstan_safety::address::{AddressPolicy, Loopback};
 use serde_json::Value;
 
 use crate::document::{Document, Version};
-use crate::encode::percent;
+use crate::request::encode::percent;
 use crate::settings::OpenApiSettings;
 
 /// The advice if a document's address is not trusted.

@@ -6,11 +6,11 @@ use capstan_http::WebAddress;
 use capstan_model::{Credentials, Secret};
 use serde_json::Value;
 
-use crate::base::Base;
+use crate::auth::token::{ClientLogin, Login};
 use crate::document::Object;
-use crate::parameter::{Place, is_token};
+use crate::operation::parameter::{Place, is_token};
+use crate::request::base::Base;
 use crate::settings::OpenApiSettings;
-use crate::token::{ClientLogin, Login};
 
 /// A scheme that we have credentials for.
 pub(crate) enum Scheme {
