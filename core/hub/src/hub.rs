@@ -19,7 +19,7 @@ use indexmap::IndexMap;
 
 use crate::back_channel::QuestionGate;
 use crate::catalog::{Alphabet, Catalog, ToolView};
-use crate::explain::{self, Explained};
+use crate::explain::{self, Explanation};
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
 use crate::ports::{AuditLog, Changes, Clock, Item, Listener, ResourceLists};
@@ -113,7 +113,7 @@ impl Hub {
     }
 
     /// Explains the decision about a call without running it.
-    pub async fn explain(&self, call: Call) -> Result<Explained, CallError> {
+    pub async fn explain(&self, call: Call) -> Result<Explanation, CallError> {
         pipeline::explain(self, call).await
     }
 

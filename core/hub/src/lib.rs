@@ -44,13 +44,13 @@ pub use back_channel::BackChannel;
 pub use builder::HubBuilder;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
-pub use explain::{Door, Explained, Told};
+pub use explain::{DescribedCall, EntryPoint, Explanation};
 pub use flow::{Begun, Flow, Source};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pins::{NewTools, PinRules, Pins, Review, Standing};
 pub use pipeline::{
-    Admission, Asks, Attempt, Delivery, Flowing, Message, Outgoing, Screened, Shape, SideOp,
-    System, SystemMessage, TaskHandle, TaskOp, TaskRequest, TaskSubscription, Ticket,
+    Admission, ApprovalFrom, Attempt, Delivery, Message, Outgoing, Screened, Shape, SideOp,
+    Streaming, System, SystemMessage, TaskHandle, TaskOp, TaskRequest, TaskSubscription, Ticket,
 };
 pub use rates::{Rate, Rates};
 pub use requester::{CallGroup, ClientId, ClientIdentity, PersonId, Requester, Unattended};

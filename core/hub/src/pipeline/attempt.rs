@@ -7,8 +7,8 @@ use super::reach::is_uri;
 use super::record::Record;
 use super::resolve::by_uri;
 use super::screen::Passed;
-use super::side::{self, Admission, Asks, SideOp};
-use super::{Delivery, Flowing, Screened, walk};
+use super::side::{self, Admission, ApprovalFrom, SideOp};
+use super::{Delivery, Screened, Streaming, walk};
 use crate::hub::Hub;
 use crate::ports::{ResourceLists, Settling, Unwritten};
 use crate::{Call, Outcome, Requester, Session};
@@ -71,9 +71,9 @@ impl<'a> Attempt<'a> {
     ) -> impl Future<Output = Result<Delivery, CallError>> + Send + 'a {
         async move {
             let result = match walk(self.hub, session, call, requester, &mut self.record).await {
-                Ok(Passed::Flowing(stream)) => {
-                    let flowing = Flowing::new(stream, self.record.keep());
-                    return Ok(Delivery::Flowing(Box::new(flowing)));
+                Ok(Passed::Streaming(stream)) => {
+                    let streaming = Streaming::new(stream, self.record.keep());
+                    return Ok(Delivery::Streaming(Box::new(streaming)));
                 }
                 Ok(Passed::Whole(screened)) => Ok(screened),
                 Err(error) => Err(error),
@@ -104,7 +104,7 @@ impl<'a> Attempt<'a> {
         session: &Session,
         call: Call,
         op: SideOp,
-        asks: Asks<'_>,
+        approval_from: ApprovalFrom<'_>,
         resources: Option<&dyn ResourceLists>,
     ) -> Result<Admission, CallError> {
         let id = match (call.target.id(), resources) {
@@ -118,7 +118,7 @@ impl<'a> Attempt<'a> {
             }
         };
         self.record.meant(&id);
-        side::walk(self.hub, session, (id, call, op), asks, &mut self.record).await
+        side::walk(self.hub, session, (id, call, op), approval_from, &mut self.record).await
     }
 
     /// Closes this record without an entry, because the call opens its own record next.
@@ -135,11 +135,11 @@ impl<'a> Attempt<'a> {
         session: &Session,
         call: Call,
         op: SideOp,
-        asks: Asks<'_>,
+        approval_from: ApprovalFrom<'_>,
         resources: Option<&dyn ResourceLists>,
     ) -> Result<Json, CallError> {
         self.record.by_method(op.method());
-        let result = match self.admit(session, call, op, asks, resources).await {
+        let result = match self.admit(session, call, op, approval_from, resources).await {
             Ok(admission) => self.hub.run_side(admission).await,
             Err(error) => Err(error),
         };

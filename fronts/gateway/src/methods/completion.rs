@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use capstan_hub::catalog::typed;
-use capstan_hub::{Asks, Call, SideOp};
+use capstan_hub::{ApprovalFrom, Call, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, Target};
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
@@ -84,7 +84,7 @@ impl Gateway {
             Kind::Resource => client.view.target(kind, name),
         };
         let call = Call::new(caller, target, Some(&typed));
-        attempt.side(&client.session, call, op, Asks::Nobody, Some(&resources)).await
+        attempt.side(&client.session, call, op, ApprovalFrom::Memory, Some(&resources)).await
     }
 
     /// `logging/setLevel`: sets the level of the client, and makes servers at least as verbose.
@@ -131,7 +131,7 @@ impl Gateway {
         match wanted {
             Wanted::Yes => {
                 let caller = caller_of(&client.caller, &params);
-                let (method, asks) = ("resources/subscribe", Asks::Elsewhere);
+                let (method, asks) = ("resources/subscribe", ApprovalFrom::OtherShells);
                 let watched = self.watch_for(&client, caller, &uri, method, asks).await;
                 let (id, watched) = watched
                     .map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_hub::{Asks, Attempt, Call, Hub, SideOp};
+use capstan_hub::{ApprovalFrom, Attempt, Call, Hub, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
 use tokio::sync::OwnedMutexGuard;
 
@@ -38,12 +38,12 @@ impl Gateway {
         caller: Arc<Caller>,
         uri: &str,
         method: &'static str,
-        asks: Asks<'_>,
+        approval_from: ApprovalFrom<'_>,
     ) -> Result<(ItemId, ResourceWatch), CallError> {
         let call = Call::new(caller, client.view.target(Kind::Resource, uri), None);
         let hub = self.hub();
         let mut attempt = hub.begin_search(&call).by_method(method);
-        let watched = self.start_watching(&hub, &mut attempt, client, call, asks).await;
+        let watched = self.start_watching(&hub, &mut attempt, client, call, approval_from).await;
         attempt.end(watched.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
         watched
     }
@@ -57,12 +57,13 @@ impl Gateway {
         attempt: &mut Attempt<'_>,
         client: &Client,
         call: Call,
-        asks: Asks<'_>,
+        approval_from: ApprovalFrom<'_>,
     ) -> Result<(ItemId, ResourceWatch), CallError> {
         let resources = ClientResources { gateway: self, client };
         // Before the lock: an approval may take long and must not block others.
-        let admission =
-            attempt.admit(&client.session, call, SideOp::Subscribe, asks, Some(&resources)).await?;
+        let admission = attempt
+            .admit(&client.session, call, SideOp::Subscribe, approval_from, Some(&resources))
+            .await?;
         let id = admission.id().clone();
         let wanting = ResourceWatch::new(self, &id.server, &id.item);
         let turn = self.watching.turn(&id.server).await;
