@@ -31,7 +31,7 @@ impl Memory {
         Arc::new(Self { 0: Some(Mutex::default()), ..Self::default() })
     }
 
-    /// The number of lookups of approved_digests.
+    /// The number of lookups of digests.
     pub(super) fn looks(&self) -> u64 {
         self.2.load(Ordering::Acquire)
     }

@@ -74,13 +74,13 @@ impl Gateway {
         let attempt = hub.begin_search(&sought).by_method(op.method());
         let resources = ClientResources { gateway: self, client };
         let target = match kind {
-            Kind::Prompt | Kind::Tool => match self.find_prompt(client, name).await {
-                Some((server, item)) => Target::exact(kind, ItemId { server, item }),
-                None => {
+            Kind::Prompt | Kind::Tool => {
+                let Some((server, item)) = self.find_prompt(client, name).await else {
                     let (name, nearest) = (name.to_owned(), Vec::new());
                     return Err(attempt.refuse(CallError::Unknown { kind, name, nearest }));
-                }
-            },
+                };
+                Target::exact(kind, ItemId { server, item })
+            }
             Kind::Resource => client.view.target(kind, name),
         };
         let call = Call::new(caller, target, Some(&typed));
