@@ -159,7 +159,9 @@ impl PinStore for Database {
         Box::pin(async { drop(self.pool().await) })
     }
 
-    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
+    fn approved_digests(
+        &self,
+    ) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
         Box::pin(self.again(move || self.select_sums()))
     }
 

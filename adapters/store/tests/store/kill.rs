@@ -86,7 +86,7 @@ fn no_acknowledged_approval_is_lost_when_its_process_is_killed() {
 fn no_alarm(path: &Path) {
     let store = Database::at(path);
     runtime().block_on(async {
-        let seen = store.sums().await.unwrap();
+        let seen = store.approved_digests().await.unwrap();
         assert!(!seen.is_empty());
         for whose in seen.keys() {
             let approved = store.pins(whose).await.unwrap().unwrap();

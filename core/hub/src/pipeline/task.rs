@@ -159,7 +159,7 @@ async fn send(server: &Arc<Server>, outgoing: Outgoing<'_>) -> Result<Json, Call
     let lease = server.wake().await?;
     match lease.send(outgoing).await? {
         Answer::Whole(answer) => Ok(answer),
-        Answer::Flowing(_) => Err(CallError::Protocol {
+        Answer::Streaming(_) => Err(CallError::Protocol {
             server: server.name().clone(),
             problem: "a streamed answer to a request that is not a call".to_owned(),
         }),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use capstan_hub::Door;
+use capstan_hub::EntryPoint;
 use clap::{Args, Subcommand, ValueEnum};
 
 /// `capstan why`.
@@ -108,13 +108,13 @@ pub struct PolicyReplayArgs {
 impl WhoArgs {
     /// The door through which the call comes in. Only the gateway has callers, so a named caller or
     /// role implies it.
-    pub(crate) fn door(&self) -> Door {
+    pub(crate) fn door(&self) -> EntryPoint {
         match self.front {
-            Some(FrontArg::Cli) => Door::Cli,
-            Some(FrontArg::Terminal) => Door::Terminal,
-            Some(FrontArg::Stdio) => Door::Stdio,
-            None if self.caller.is_none() && self.role.is_empty() => Door::Cli,
-            Some(FrontArg::Gateway) | None => Door::Gateway,
+            Some(FrontArg::Cli) => EntryPoint::Cli,
+            Some(FrontArg::Terminal) => EntryPoint::Terminal,
+            Some(FrontArg::Stdio) => EntryPoint::Stdio,
+            None if self.caller.is_none() && self.role.is_empty() => EntryPoint::Cli,
+            Some(FrontArg::Gateway) | None => EntryPoint::Gateway,
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use capstan_hub::Session;
-use capstan_model::{Caller, ServerName};
+use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
@@ -101,6 +101,20 @@ pub(crate) enum Level {
     Critical,
     Alert,
     Emergency,
+}
+
+// === impl View ===
+
+impl View {
+    /// The item that a client with this view calls by this name.
+    pub(crate) fn target(&self, kind: Kind, name: &str) -> Target {
+        match self {
+            Self::All => Target::spelled(kind, name),
+            Self::One(server) => {
+                Target::exact(kind, ItemId { server: server.clone(), item: name.to_owned() })
+            }
+        }
+    }
 }
 
 // === impl Party ===

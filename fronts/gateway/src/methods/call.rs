@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
+use capstan_hub::trace::{Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Hub, Part, Screened, Shape};
-use capstan_model::{CallError, ItemId, Kind, Target};
+use capstan_model::{CallError, Kind, Target};
 use capstan_wire::protocol::META_LEVEL;
 use capstan_wire::{Json, RequestId, compose, object};
 
@@ -15,6 +15,7 @@ use crate::exchange::event_channel::channel;
 use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer};
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
+use crate::methods::lists::ClientResources;
 use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::protocol::revision::Revision;
@@ -204,41 +205,19 @@ impl CallTask {
         operator: &Arc<ClientOperator>,
     ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
         let hub = self.gateway.hub();
+        let resources = ClientResources { gateway: &self.gateway, client: &self.client };
+        let mut requester = operator.requester();
         if self.searches() {
-            // Boxed: it is rarer than calls of tools, whose future stays smaller without it.
-            return Box::pin(self.search(&hub, call, span, operator)).await;
+            requester.resources = Some(&resources);
+        } else {
+            found(&hub, &call, span.as_mut());
         }
-        found(&hub, &call, span.as_mut());
         let counted = self.gateway.metrics.begin();
-        let delivered = hub.deliver(&self.client.session, call, operator.requester()).await;
+        let delivered = hub.deliver(&self.client.session, call, requester).await;
+        if let (Ok(delivery), Some(span), true) = (&delivered, &mut span, self.searches()) {
+            span.found(delivery.server());
+        }
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, &hub).await
-    }
-
-    /// Calls a resource whose server must be found first.
-    async fn search(
-        &self,
-        hub: &Arc<Hub>,
-        mut call: Call,
-        mut span: Option<Box<dyn Span>>,
-        operator: &Arc<ClientOperator>,
-    ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
-        // Recorded from the start of the search, so that attempts for missing resources leave an
-        // entry too.
-        let attempt = hub.begin_search(&call);
-        let Some((server, item)) = self.gateway.locate(&self.client, &self.name).await else {
-            let (kind, name) = (self.kind, self.name.clone());
-            let unknown = CallError::Unknown { kind, name, nearest: Vec::new() };
-            if let Some(span) = span {
-                span.end(Ending::failed(&unknown));
-            }
-            drop(attempt.end(Err(unknown.clone())).await);
-            return Err(Err(unknown));
-        };
-        call.target = Target::exact(self.kind, ItemId { server, item });
-        found(hub, &call, span.as_mut());
-        let counted = self.gateway.metrics.begin();
-        let delivered = attempt.deliver(&self.client.session, call, operator.requester()).await;
-        streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, hub).await
     }
 
     /// True if the server of the item must be found first.
@@ -262,12 +241,7 @@ impl CallTask {
 
     /// The target of the call.
     fn target(&self) -> Target {
-        match &self.client.view {
-            View::All => Target::spelled(self.kind, self.name.clone()),
-            View::One(server) => {
-                Target::exact(self.kind, ItemId { server: server.clone(), item: self.name.clone() })
-            }
-        }
+        self.client.view.target(self.kind, &self.name)
     }
 
     /// The params with the log level of a legacy client: modern servers expect it in every request.

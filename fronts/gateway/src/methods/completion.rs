@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use capstan_hub::catalog::typed;
-use capstan_hub::{Asks, Call, SideOp};
+use capstan_hub::{ApprovalFrom, Call, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, Target};
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
@@ -14,6 +14,7 @@ use capstan_wire::{Json, compose, object};
 use crate::client::identity::caller_of;
 use crate::client::{Client, Level};
 use crate::gateway::Gateway;
+use crate::methods::lists::ClientResources;
 use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 
@@ -71,17 +72,19 @@ impl Gateway {
         let (hub, typed) = (self.hub(), typed(&params));
         let sought = Call::new(Arc::clone(&caller), Target::spelled(kind, name), Some(&typed));
         let attempt = hub.begin_search(&sought).by_method(op.method());
-        let found = match kind {
-            Kind::Prompt | Kind::Tool => self.find_prompt(client, name).await,
-            Kind::Resource => self.locate(client, name).await,
+        let resources = ClientResources { gateway: self, client };
+        let target = match kind {
+            Kind::Prompt | Kind::Tool => {
+                let Some((server, item)) = self.find_prompt(client, name).await else {
+                    let (name, nearest) = (name.to_owned(), Vec::new());
+                    return Err(attempt.refuse(CallError::Unknown { kind, name, nearest }));
+                };
+                Target::exact(kind, ItemId { server, item })
+            }
+            Kind::Resource => client.view.target(kind, name),
         };
-        let Some((server, item)) = found else {
-            let unknown = CallError::Unknown { kind, name: name.to_owned(), nearest: Vec::new() };
-            return Err(attempt.refuse(unknown));
-        };
-        let target = Target::exact(kind, ItemId { server, item });
         let call = Call::new(caller, target, Some(&typed));
-        attempt.side(&client.session, call, op, Asks::Nobody).await
+        attempt.side(&client.session, call, op, ApprovalFrom::Memory, Some(&resources)).await
     }
 
     /// `logging/setLevel`: sets the level of the client, and makes servers at least as verbose.
@@ -128,22 +131,26 @@ impl Gateway {
         match wanted {
             Wanted::Yes => {
                 let caller = caller_of(&client.caller, &params);
-                let (method, asks) = ("resources/subscribe", Asks::Elsewhere);
+                let (method, asks) = ("resources/subscribe", ApprovalFrom::OtherShells);
                 let watched = self.watch_for(&client, caller, &uri, method, asks).await;
-                let (server, own, watched) = watched
+                let (id, watched) = watched
                     .map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
-                let is_noted = client.subscribe(server, own, uri);
+                let is_noted = client.subscribe(id.server, id.item, uri);
                 drop(watched);
                 if !is_noted {
                     return Err(Fault::invalid("too many subscriptions"));
                 }
             }
             Wanted::No => {
-                let found = self.locate(&client, &uri).await;
-                let unknown = || Fault::no_such(Kind::Resource, &uri, client.era);
-                let (server, own) = found.ok_or_else(unknown)?;
-                if client.unsubscribe(&server, &own) {
-                    self.stop_watching(&server, &own);
+                let resources = ClientResources { gateway: &self, client: &client };
+                let found = match client.view.target(Kind::Resource, &uri).id() {
+                    Some(id) => Ok(id),
+                    None => self.hub().find_resource(&client.caller, &uri, &resources).await,
+                };
+                let unknown = |_| Fault::no_such(Kind::Resource, &uri, client.era);
+                let id = found.map_err(unknown)?;
+                if client.unsubscribe(&id.server, &id.item) {
+                    self.stop_watching(&id.server, &id.item);
                 }
             }
         }

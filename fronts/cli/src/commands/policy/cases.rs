@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use capstan_app::AppError;
-use capstan_hub::Door;
+use capstan_hub::EntryPoint;
 use capstan_model::{Effect, Kind, Target, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ const MAX_FILE: u64 = 4 << 20;
 pub(super) struct Case {
     pub(super) name: Option<String>,
     pub(super) target: Target,
-    pub(super) door: Door,
+    pub(super) door: EntryPoint,
     pub(super) caller: Option<String>,
     pub(super) roles: Vec<String>,
     pub(super) arguments: Option<Map<String, Value>>,
@@ -136,9 +136,9 @@ impl TryFrom<Written> for Case {
         }
         let named = written.caller.is_some() || !written.roles.is_empty();
         let door = match written.front {
-            Some(word) => one_of(&Door::ALL, Door::as_str, "front", &word)?,
-            None if named => Door::Gateway,
-            None => Door::Cli,
+            Some(word) => one_of(&EntryPoint::ALL, EntryPoint::as_str, "front", &word)?,
+            None if named => EntryPoint::Gateway,
+            None => EntryPoint::Cli,
         };
         let verdicts = [Verdict::Allow, Verdict::Ask, Verdict::Deny];
         Ok(Self {
@@ -218,10 +218,10 @@ mod tests {
     #[test]
     fn whoever_names_a_caller_means_the_gateway() {
         for (text, door) in [
-            ("", Door::Cli),
-            ("caller = \"bob\"", Door::Gateway),
-            ("roles = [\"dev\"]", Door::Gateway),
-            ("caller = \"bob\"\nfront = \"stdio\"", Door::Stdio),
+            ("", EntryPoint::Cli),
+            ("caller = \"bob\"", EntryPoint::Gateway),
+            ("roles = [\"dev\"]", EntryPoint::Gateway),
+            ("caller = \"bob\"\nfront = \"stdio\"", EntryPoint::Stdio),
         ] {
             let text = format!("[[case]]\ntool = \"s__x\"\nexpect = \"ask\"\n{text}");
             assert_eq!(parse_toml("f", &text).unwrap()[0].door, door, "{text}");

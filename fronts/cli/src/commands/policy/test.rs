@@ -2,8 +2,8 @@
 
 use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
-use capstan_hub::told::id_among;
-use capstan_hub::{Explained, Told};
+use capstan_hub::explain::id_among;
+use capstan_hub::{DescribedCall, Explanation};
 use capstan_model::{Kind, Verdict};
 use capstan_policy::{Policy, Step};
 use capstan_text::clean::one_line;
@@ -79,7 +79,7 @@ impl<'a> Outcome<'a> {
     fn of(case: &'a Case, setup: &Setup, policy: &Policy, now: Timestamp) -> Self {
         let item = case.target.name.as_str();
         let (verdict, rule, problem, steps) = match explain(case, setup, policy, now) {
-            Ok(Explained { ruling, steps, .. }) => {
+            Ok(Explanation { ruling, steps, .. }) => {
                 let problem = misses(case, ruling.verdict, &ruling.rule);
                 (Some(ruling.verdict), Some(ruling.rule), problem, steps)
             }
@@ -106,13 +106,13 @@ fn explain(
     setup: &Setup,
     policy: &Policy,
     now: Timestamp,
-) -> Result<Explained, String> {
+) -> Result<Explanation, String> {
     let name = case.target.name.as_str();
     let Some(id) = id_among(policy, case.target.kind, name) else {
         return Err(unknown_server(setup, name));
     };
     let caller = case.door.caller(case.caller.as_deref(), case.roles.clone());
-    let mut told = Told::new(caller, id, case.target.kind);
+    let mut told = DescribedCall::new(caller, id, case.target.kind);
     if let Some(arguments) = &case.arguments {
         let text = serde_json::Value::Object(arguments.clone()).to_string();
         told.arguments = Json::parse(text).map_err(|error| error.to_string())?;

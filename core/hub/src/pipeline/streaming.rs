@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use capstan_model::{CallError, ServerName};
 use capstan_wire::Json;
 
-use super::record::Kept;
+use super::record::OpenEntry;
 use super::screen::{Origin, Screened, Shape, check_size};
 use crate::life::Lease;
 use crate::trace::Ending;
@@ -18,7 +18,7 @@ pub enum Delivery {
     /// A complete answer.
     Whole(Screened),
     /// A large answer that is still arriving.
-    Flowing(Box<Flowing>),
+    Streaming(Box<Streaming>),
 }
 
 /// An answer that is delivered while it arrives.
@@ -26,10 +26,10 @@ pub enum Delivery {
 /// If the answer breaks off or exceeds the size limit after a part was delivered, it ends with an
 /// error, and the front must abort its response. The call is recorded when the answer ends, or as
 /// abandoned if this value is dropped earlier.
-pub struct Flowing {
+pub struct Streaming {
     stream: Stream,
     /// The open audit entry; `None` after it was recorded.
-    kept: Option<Kept>,
+    entry: Option<OpenEntry>,
 }
 
 /// An answer that is screened while it arrives.
@@ -44,6 +44,14 @@ pub(super) struct Stream {
 // === impl Delivery ===
 
 impl Delivery {
+    /// The server that answers.
+    pub fn server(&self) -> &ServerName {
+        match self {
+            Self::Whole(screened) => screened.server(),
+            Self::Streaming(streaming) => streaming.server(),
+        }
+    }
+
     /// Waits for the complete answer.
     ///
     /// # Errors
@@ -51,16 +59,16 @@ impl Delivery {
     pub async fn whole(self) -> Result<Screened, CallError> {
         match self {
             Self::Whole(screened) => Ok(screened),
-            Self::Flowing(flowing) => flowing.whole().await,
+            Self::Streaming(streaming) => streaming.whole().await,
         }
     }
 }
 
-// === impl Flowing ===
+// === impl Streaming ===
 
-impl Flowing {
-    pub(super) fn new(stream: Stream, kept: Kept) -> Self {
-        Self { stream, kept: Some(kept) }
+impl Streaming {
+    pub(super) fn new(stream: Stream, entry: OpenEntry) -> Self {
+        Self { stream, entry: Some(entry) }
     }
 
     /// The server that answers.
@@ -81,11 +89,11 @@ impl Flowing {
     /// Returns the next piece of the result, without its closing brace. `None` means that the
     /// result is complete and may be closed.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, CallError>> {
-        let Some(kept) = &mut self.kept else { return Poll::Ready(Ok(None)) };
+        let Some(entry) = &mut self.entry else { return Poll::Ready(Ok(None)) };
         let next = ready!(self.stream.poll_next(cx));
         let ending = match &next {
             Ok(Some(piece)) => {
-                kept.add(piece.len());
+                entry.add(piece.len());
                 return Poll::Ready(next);
             }
             Ok(None) if self.stream.flow.shape().is_error => Ending::ToolError,
@@ -99,10 +107,10 @@ impl Flowing {
         };
         if next.is_ok() {
             // The closing brace.
-            kept.add(1);
+            entry.add(1);
         }
-        if let Some(kept) = self.kept.take() {
-            kept.end(outcome);
+        if let Some(entry) = self.entry.take() {
+            entry.end(outcome);
         }
         for watcher in self.stream.flow.take_watchers() {
             watcher(ending);

@@ -15,7 +15,7 @@ use crate::ports::{PinOwner, PinStore, StoreError};
 ///
 /// **Invariant:** a lookup never returns a result that was read before the lookup began.
 #[derive(Default)]
-pub(super) struct Sums {
+pub(super) struct ApprovedDigests {
     asked: AtomicU64,
     /// An async lock: the holder reads the store, and the tasks that wait share its result.
     latest: Mutex<Latest>,
@@ -31,9 +31,9 @@ struct Latest {
 
 type Found = Result<Arc<HashMap<PinOwner, Option<String>>>, Arc<StoreError>>;
 
-// === impl Sums ===
+// === impl ApprovedDigests ===
 
-impl Sums {
+impl ApprovedDigests {
     /// Returns the servers that were seen, with the digests of the lists that are approved as a
     /// whole.
     pub(super) async fn get(&self, store: &dyn PinStore) -> Found {
@@ -43,7 +43,7 @@ impl Sums {
             Some(found) if latest.asked >= number => found.clone(),
             Some(_) | None => {
                 let asked = self.asked.load(Ordering::Acquire);
-                let found = store.sums().await.map(Arc::new).map_err(Arc::new);
+                let found = store.approved_digests().await.map(Arc::new).map_err(Arc::new);
                 *latest = Latest { asked, found: Some(found.clone()) };
                 found
             }
@@ -61,33 +61,33 @@ mod tests {
 
     #[tokio::test]
     async fn all_who_ask_at_once_share_what_is_looked_up_after_they_asked() {
-        let (store, sums) = (Memory::whole(), Sums::default());
-        let all = join_all((0..50).map(|_| sums.get(&*store))).await;
+        let (store, approved_digests) = (Memory::whole(), ApprovedDigests::default());
+        let all = join_all((0..50).map(|_| approved_digests.get(&*store))).await;
         // One read for the first lookup, and one for all that came meanwhile.
         assert_eq!((all.len(), store.looks()), (50, 2));
         assert!(all.iter().all(Result::is_ok));
-        sums.get(&*store).await.unwrap();
+        approved_digests.get(&*store).await.unwrap();
         assert_eq!(store.looks(), 3);
     }
 
     #[tokio::test]
     async fn what_is_approved_while_others_look_is_seen_by_whoever_asks_then() {
-        let (store, sums) = (Memory::whole(), Sums::default());
+        let (store, approved_digests) = (Memory::whole(), ApprovedDigests::default());
         let owner = PinOwner { server: "s".parse().unwrap(), identity: String::new() };
         let later = async {
             let (owner, sum) = (owner.clone(), "x".to_owned());
             let new = Newcomer { owner: owner.clone(), sum, items: Arc::new([]) };
             store.begin(&[new]).await.unwrap();
-            sums.get(&*store).await.unwrap().get(&owner).cloned().flatten()
+            approved_digests.get(&*store).await.unwrap().get(&owner).cloned().flatten()
         };
-        let (before, later) = join(sums.get(&*store), later).await;
+        let (before, later) = join(approved_digests.get(&*store), later).await;
         assert_eq!((before.unwrap().len(), later.as_deref()), (0, Some("x")));
     }
 
     #[tokio::test]
     async fn a_store_that_is_broken_is_not_asked_by_each_again() {
-        let (store, sums) = (Memory::default(), Sums::default());
-        let all = join_all((0..50).map(|_| sums.get(&store))).await;
+        let (store, approved_digests) = (Memory::default(), ApprovedDigests::default());
+        let all = join_all((0..50).map(|_| approved_digests.get(&store))).await;
         assert!(all.iter().all(Result::is_err) && store.looks() == 2);
     }
 }

@@ -5,7 +5,7 @@
 
 use capstan_wire::{Json, compose, object};
 
-use super::provider::{MAX_DEPTH, MAX_SCHEMA, Unfit};
+use super::{MAX_DEPTH, MAX_SCHEMA, Unfit};
 
 /// Members that are copied unchanged.
 const KEPT: [&str; 14] = [

@@ -362,5 +362,5 @@ fn items(value: &Value) -> Option<u64> {
 }
 
 #[cfg(test)]
-#[path = "sound_tests.rs"]
+#[path = "fast_path_tests.rs"]
 mod tests;

@@ -1,12 +1,19 @@
 //! The public names of everything that a hub offers, shared by all sessions.
 
+mod lookup;
+mod naming;
+
+pub(crate) use lookup::find_public;
+pub use naming::{Alphabet, MAX_NAME, NameTable};
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_model::name::{FOREIGN_PREFIX, SEPARATOR};
 use capstan_model::{ItemId, Kind, Naming, ServerName};
 
-use super::naming::{Alphabet, HEAD, NameTable};
+use naming::HEAD;
+
 use super::overrides::Overrides;
 use crate::ports::Item;
 

@@ -3,6 +3,10 @@
 //! Only this module and `mismatch` use the JSON Schema library. A schema comes from a server: its
 //! size is bounded before it is compiled, and nothing that it refers to is ever fetched.
 
+mod cost;
+mod fast_path;
+mod mismatch;
+
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -12,9 +16,8 @@ use capstan_wire::Json;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-use super::mismatch;
-use super::sound::{describes_arguments, fits, is_sound};
-use super::weight::{self, MAX_WEIGHT};
+use cost::MAX_WEIGHT;
+use fast_path::{describes_arguments, fits, is_sound};
 
 /// Longest schema that is used, in bytes.
 const MAX_SCHEMA: usize = 256 * 1024;
@@ -101,7 +104,7 @@ impl InputSchema {
         if is_deeper(&value, MAX_DEPTH) {
             return Err(BadSchema::TooDeep);
         }
-        match weight::of(&value) {
+        match cost::of(&value) {
             Ok(weight) if weight <= MAX_WEIGHT => {}
             Ok(_) => return Err(BadSchema::Entangled),
             Err(reference) => return Err(BadSchema::Reference(mismatch::short(&reference))),
@@ -222,5 +225,4 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
 }
 
 #[cfg(test)]
-#[path = "input_tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! The desk: open questions that the operator can answer from other shells.
+//! The pending approvals: open questions that the operator can answer from other shells.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::ports::{Binding, Question};
 /// Most open questions. A further one replaces the oldest for which no call waits.
 pub const MAX_OPEN: usize = 64;
 
-/// Most open questions of one remote caller, so that none can fill the desk.
+/// Most open questions of one remote caller, so that none can use up the limit.
 ///
 /// A further one replaces the caller's own oldest for which no call waits.
 pub const MAX_OWN: usize = MAX_OPEN / 4;
@@ -25,7 +25,7 @@ const MAX_WATCHERS: usize = 64;
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// The open questions.
-pub(super) struct Desk {
+pub(super) struct PendingApprovals {
     seed: u64,
     state: Mutex<State>,
 }
@@ -53,14 +53,14 @@ pub(super) struct Open {
 
 /// The call's handle of its question. Dropping it leaves the question open, with no call waiting.
 pub(super) struct Waiting<'a> {
-    desk: &'a Desk,
+    pending: &'a PendingApprovals,
     pub(super) id: String,
     pub(super) answer: oneshot::Receiver<Answer>,
 }
 
-// === impl Desk ===
+// === impl PendingApprovals ===
 
-impl Desk {
+impl PendingApprovals {
     pub(super) fn new(seed: u64) -> Self {
         Self { seed, state: Mutex::default() }
     }
@@ -85,7 +85,7 @@ impl Desk {
         };
         let subject = &question.caller.subject;
         let own = |open: &Open| open.question.caller.subject == *subject;
-        // A caller on standard input is the only one and may use the whole desk.
+        // A caller on standard input is the only one and may use the whole limit.
         let is_shared = question.caller.binding == Bound::Access;
         if is_shared && state.open.iter().filter(|open| own(open)).count() >= MAX_OWN {
             let oldest = state.open.iter().position(|open| own(open) && idle(open))?;
@@ -100,7 +100,7 @@ impl Desk {
         state.open.push(Open { id: id.clone(), question, binding, memory, asked, waiting });
         state.changed();
         drop(state);
-        Some(Waiting { desk: self, id, answer })
+        Some(Waiting { pending: self, id, answer })
     }
 
     /// Maps every open question, oldest first. Also returns the revision of the list.
@@ -109,7 +109,7 @@ impl Desk {
         (state.revision, state.open.iter().map(&mut seen).collect())
     }
 
-    /// Removes a question from the desk and returns it.
+    /// Removes a question and returns it.
     pub(super) fn take(&self, id: &str) -> Option<Open> {
         let mut state = self.state();
         let place = state.open.iter().position(|open| open.id == id)?;
@@ -206,14 +206,14 @@ impl State {
 impl Waiting<'_> {
     /// Removes the question after the front has answered it. Returns true if another shell said no.
     pub(super) fn withdraw(&mut self) -> bool {
-        drop(self.desk.take(&self.id));
+        drop(self.pending.take(&self.id));
         matches!(self.answer.try_recv(), Ok(Some(Answer::No)))
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        let mut state = self.desk.state();
+        let mut state = self.pending.state();
         // By now another call may wait under the same id; its entry must stay.
         self.answer.close();
         let given_up = |open: &&mut Open| {

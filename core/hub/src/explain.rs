@@ -13,7 +13,7 @@ use crate::pipeline::fallback;
 
 /// A call as described by a person, a test or the audit log.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub struct DescribedCall {
     /// The caller.
     pub caller: Caller,
     /// The item.
@@ -28,7 +28,7 @@ pub struct Told {
 
 /// The decision about a call, with the rules that led to it.
 #[derive(Clone, Debug)]
-pub struct Explained {
+pub struct Explanation {
     /// The item.
     pub id: ItemId,
     /// Tool, resource or prompt.
@@ -46,7 +46,7 @@ pub struct Explained {
 /// The entry point of a described call. The gateway has two, because access rules bind only callers
 /// over HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
+pub enum EntryPoint {
     /// A one-shot command.
     Cli,
     /// The interactive terminal.
@@ -57,9 +57,9 @@ pub enum Door {
     Stdio,
 }
 
-// === impl Told ===
+// === impl DescribedCall ===
 
-impl Told {
+impl DescribedCall {
     /// Describes a call without arguments.
     pub fn new(caller: Caller, id: ItemId, kind: Kind) -> Self {
         let (arguments, effect) = match kind {
@@ -75,12 +75,12 @@ impl Told {
     }
 
     /// Returns the decision of the rules about the call.
-    pub fn explain(self, policy: &Policy, now: Timestamp) -> Explained {
+    pub fn explain(self, policy: &Policy, now: Timestamp) -> Explanation {
         let asked = self.asked(now);
         let (ruling, steps) = policy.explain(&asked);
         let by_arguments = policy.rules_on_arguments(&asked);
         let Self { id, kind, effect, .. } = self;
-        Explained { id, kind, effect, ruling, steps, by_arguments }
+        Explanation { id, kind, effect, ruling, steps, by_arguments }
     }
 
     fn asked(&self, now: Timestamp) -> Asked<'_> {
@@ -96,9 +96,9 @@ impl Told {
     }
 }
 
-// === impl Door ===
+// === impl EntryPoint ===
 
-impl Door {
+impl EntryPoint {
     /// All entry points.
     pub const ALL: [Self; 4] = [Self::Cli, Self::Terminal, Self::Gateway, Self::Stdio];
 

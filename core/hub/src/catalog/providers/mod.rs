@@ -1,9 +1,10 @@
 //! Model API providers, and the tool definitions that each of them accepts.
 
+mod gemini;
+
 use capstan_wire::{Json, object};
 
-use super::gemini;
-use super::naming::Alphabet;
+use super::names::Alphabet;
 
 /// Longest schema that is converted, in bytes.
 pub(super) const MAX_SCHEMA: usize = 256 * 1024;

@@ -14,7 +14,7 @@ const MOST: usize = 64;
 /// When a gateway starts in a new home, dozens of servers come at once, and storing the definitions
 /// of each costs a disk flush. Servers that come during a flush share the next one.
 #[derive(Default)]
-pub(super) struct Firsts {
+pub(super) struct FirstSeen {
     /// Weak references: the task that waits for an entry may be dropped.
     waiting: Mutex<Vec<Weak<First>>>,
     turn: Turn<()>,
@@ -27,9 +27,9 @@ struct First {
     outcome: OnceLock<Result<(), Arc<StoreError>>>,
 }
 
-// === impl Firsts ===
+// === impl FirstSeen ===
 
-impl Firsts {
+impl FirstSeen {
     /// Approves the list of a server that was never seen; see [`PinStore::begin`].
     pub(super) async fn begin(
         &self,
@@ -83,27 +83,27 @@ mod tests {
     }
 
     async fn seen(store: &Memory) -> usize {
-        store.sums().await.unwrap().len()
+        store.approved_digests().await.unwrap().len()
     }
 
     #[tokio::test]
     async fn all_who_come_while_one_is_taken_in_are_taken_in_together() {
-        let (store, firsts) = (Memory::whole(), Firsts::default());
-        let all = (0..50).map(|number| firsts.begin(&*store, new(&number.to_string())));
+        let (store, first_seen) = (Memory::whole(), FirstSeen::default());
+        let all = (0..50).map(|number| first_seen.begin(&*store, new(&number.to_string())));
         assert!(join_all(all).await.iter().all(Result::is_ok));
         assert_eq!((store.begins(), seen(&store).await), (2, 50));
-        firsts.begin(&*store, new("later")).await.unwrap();
+        first_seen.begin(&*store, new("later")).await.unwrap();
         assert_eq!((store.begins(), seen(&store).await), (3, 51));
     }
 
     #[tokio::test]
     async fn who_was_taken_along_by_somebody_who_went_away_is_taken_in_all_the_same() {
-        let (store, firsts) = (Memory::whole(), Firsts::default());
-        let mut first = firsts.begin(&*store, new("first")).boxed();
+        let (store, first_seen) = (Memory::whole(), FirstSeen::default());
+        let mut first = first_seen.begin(&*store, new("first")).boxed();
         assert!(poll_immediate(&mut first).await.is_none());
-        let mut leader = firsts.begin(&*store, new("leader")).boxed();
-        let mut along = firsts.begin(&*store, new("along")).boxed();
-        let gone = firsts.begin(&*store, new("gone")).boxed();
+        let mut leader = first_seen.begin(&*store, new("leader")).boxed();
+        let mut along = first_seen.begin(&*store, new("along")).boxed();
+        let gone = first_seen.begin(&*store, new("gone")).boxed();
         for one in [&mut leader, &mut along] {
             assert!(poll_immediate(one).await.is_none());
         }
@@ -113,14 +113,14 @@ mod tests {
         assert!(poll_immediate(&mut leader).await.is_none());
         drop(leader);
         along.await.unwrap();
-        assert!(store.sums().await.unwrap().contains_key(&new("along").owner));
-        assert!(!store.sums().await.unwrap().contains_key(&new("gone").owner));
+        assert!(store.approved_digests().await.unwrap().contains_key(&new("along").owner));
+        assert!(!store.approved_digests().await.unwrap().contains_key(&new("gone").owner));
     }
 
     #[tokio::test]
     async fn all_are_told_that_the_store_is_broken() {
-        let (store, firsts) = (Memory::default(), Firsts::default());
-        let all = (0..50).map(|number| firsts.begin(&store, new(&number.to_string())));
+        let (store, first_seen) = (Memory::default(), FirstSeen::default());
+        let all = (0..50).map(|number| first_seen.begin(&store, new(&number.to_string())));
         assert!(join_all(all).await.iter().all(Result::is_err) && store.begins() == 2);
     }
 }

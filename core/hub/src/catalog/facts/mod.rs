@@ -1,5 +1,7 @@
 //! Caches facts about listed items by name, so that a call does not compute them again.
 
+mod effects;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -8,8 +10,9 @@ use capstan_policy::Policy;
 use capstan_wire::Json;
 use rustc_hash::FxHashMap;
 
-use super::effects::Effects;
-use super::input::BadSchema;
+use effects::Effects;
+
+use super::schemas::BadSchema;
 use crate::ports::Item;
 
 /// Cached facts of every list in which a call was looked up.
