@@ -77,7 +77,7 @@ pub(crate) async fn begin(
         Ok(Delivery::Whole(screened)) => Ok(screened),
         // Members can only be removed from a complete answer.
         Ok(Delivery::Flowing(mut flowing))
-            if era == Era::Modern || !flowing.shape().odd_structure =>
+            if era.allows_any_structure() || !flowing.shape().odd_structure =>
         {
             // The hub keeps the server open while the answer streams.
             let hub = Arc::clone(hub);
