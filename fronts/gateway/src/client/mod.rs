@@ -22,6 +22,7 @@ use crate::fairness::client_names::NameCount;
 use crate::fairness::fair_share::Peer;
 use crate::protocol::capabilities;
 use crate::protocol::era::Era;
+use crate::protocol::log_level::Level;
 use crate::protocol::revision::Revision;
 
 /// Capacity of the queue of messages that belong to no request; messages beyond it are dropped.
@@ -88,19 +89,6 @@ struct State {
     running: HashMap<RequestId, AbortHandle>,
     /// Subscribed resources, each with the name that the client uses for it.
     subscriptions: HashMap<(ServerName, String), String>,
-}
-
-/// Severity of a log message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
 }
 
 // === impl View ===
@@ -331,28 +319,5 @@ impl Asked {
 impl Drop for Asked {
     fn drop(&mut self) {
         self.client.state().asks.remove(&self.id);
-    }
-}
-
-// === impl Level ===
-
-impl Level {
-    const ALL: [(Self, &'static str); 8] = [
-        (Self::Debug, "debug"),
-        (Self::Info, "info"),
-        (Self::Notice, "notice"),
-        (Self::Warning, "warning"),
-        (Self::Error, "error"),
-        (Self::Critical, "critical"),
-        (Self::Alert, "alert"),
-        (Self::Emergency, "emergency"),
-    ];
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, word)| *word == text).map(|(level, _)| *level)
-    }
-
-    pub(crate) fn as_str(self) -> &'static str {
-        Self::ALL.iter().find(|(level, _)| *level == self).map_or("debug", |(_, word)| word)
     }
 }

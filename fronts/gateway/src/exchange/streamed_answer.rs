@@ -77,7 +77,7 @@ pub(crate) async fn begin(
         Ok(Delivery::Whole(screened)) => Ok(screened),
         // Members can only be removed from a complete answer.
         Ok(Delivery::Streaming(mut streaming))
-            if era == Era::Modern || !streaming.shape().odd_structure =>
+            if era.allows_any_structure() || !streaming.shape().odd_structure =>
         {
             // The hub keeps the server open while the answer streams.
             let hub = Arc::clone(hub);

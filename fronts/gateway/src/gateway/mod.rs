@@ -5,38 +5,37 @@
 pub(crate) mod renew;
 pub(crate) mod shutdown;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use capstan_hub::ports::{Listener, Listing};
+use capstan_hub::ports::Listener;
 use capstan_hub::trace::Tracer;
 use capstan_hub::{Hub, Session};
-use capstan_model::{Caller, Kind, ServerName};
-use capstan_wire::protocol::META_LEVEL;
-use capstan_wire::{Json, RequestId, object};
+use capstan_model::{Caller, ServerName};
+use capstan_wire::{Json, RequestId};
 use tokio::sync::watch;
 
 use crate::client::conversations::Conversations;
-use crate::client::{Client, Level, Party, View};
+use crate::client::{Client, Party, View};
 use crate::exchange::Exchange;
 use crate::exchange::answer::Payload;
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNames;
 use crate::gateway::shutdown::StopSignal;
 use crate::methods::call;
-use crate::methods::completion::Wanted;
 use crate::methods::lists::Lists;
 use crate::methods::lists::changes::Changes;
+use crate::methods::logging::ServerLevels;
 use crate::methods::subscriptions::Subscribers;
 use crate::methods::subscriptions::resource_watch::ResourceWatches;
 use crate::methods::tasks::task_table::Tasks;
 use crate::metrics::server_health;
 use crate::metrics::{Metrics, Readings};
-use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, INTERNAL, SHUTTING_DOWN};
 use crate::protocol::messages::cancelled;
+use crate::protocol::method::Method;
 use crate::questions::operator::CallContext;
 use crate::questions::parked_calls::ParkedCalls;
 use crate::questions::sealed_state::{NoRandomness, Sealer};
@@ -75,8 +74,7 @@ pub struct Gateway {
     /// `spent` has the used numbers, with the time of use.
     states: AtomicU64,
     spent: Mutex<HashMap<u64, Duration>>,
-    /// The log level that each server was set to.
-    levels: Mutex<HashMap<ServerName, Level>>,
+    pub(crate) levels: ServerLevels,
 }
 
 // === impl Gateway ===
@@ -120,7 +118,7 @@ impl Gateway {
             names: ClientNames::default(),
             states: AtomicU64::new(1),
             spent: Mutex::default(),
-            levels: Mutex::default(),
+            levels: ServerLevels::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
         gateway.hub().listen(listener);
@@ -162,7 +160,7 @@ impl Gateway {
         method: &str,
         params: Option<Json>,
     ) -> Exchange {
-        self.take(client, id, method, params, Form::Whole)
+        self.dispatch(client, id, method, params, Form::Whole)
     }
 
     /// Handles a request of a client that accepts a streamed answer.
@@ -173,10 +171,10 @@ impl Gateway {
         method: &str,
         params: Option<Json>,
     ) -> Exchange {
-        self.take(client, id, method, params, Form::Streamed)
+        self.dispatch(client, id, method, params, Form::Streamed)
     }
 
-    fn take(
+    fn dispatch(
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: RequestId,
@@ -187,18 +185,29 @@ impl Gateway {
         if *self.stopped.borrow() {
             return Exchange::fault(id, Fault::new(INTERNAL, SHUTTING_DOWN));
         }
-        if client.era == Era::Modern {
-            self.heed_level(client, params.as_ref());
+        if let Some(level) = client.era.level_in(params.as_ref()) {
+            self.raise_servers(client, level);
         }
-        match method {
-            "tools/call" => call::call(self, client, id, Kind::Tool, params, form),
-            "resources/read" => call::call(self, client, id, Kind::Resource, params, form),
-            "prompts/get" => call::call(self, client, id, Kind::Prompt, params, form),
-            "tools/list" => self.listed(client, id, Listing::Tools, params),
-            "prompts/list" => self.listed(client, id, Listing::Prompts, params),
-            "resources/list" => self.listed(client, id, Listing::Resources, params),
-            "resources/templates/list" => self.listed(client, id, Listing::Templates, params),
-            _ => self.rare(client, id, method, params),
+        let Some(known) = Method::of(method, client.revision) else {
+            return Exchange::fault(id, Fault::unknown_method(method));
+        };
+        let (gateway, asker) = (|| Arc::clone(self), || Arc::clone(client));
+        match known {
+            Method::Call(kind) => call::call(self, client, id, kind, params, form),
+            Method::List(listing) => {
+                Exchange::silent(id, client, gateway().list(asker(), listing, params))
+            }
+            Method::Complete => Exchange::silent(id, client, gateway().complete(asker(), params)),
+            Method::Discover => Exchange::silent(id, client, gateway().discover(asker())),
+            Method::Ping => Exchange::ready(id, Ok(Payload::from(Json::empty_object()))),
+            Method::SetLevel => Exchange::ready(id, self.set_level(client, params.as_ref())),
+            Method::Subscribe => Exchange::silent(id, client, gateway().subscribe(asker(), params)),
+            Method::Unsubscribe => {
+                Exchange::silent(id, client, gateway().unsubscribe(asker(), params))
+            }
+            Method::Listen => self.listen(client, id, params),
+            Method::Task(op) => self.handle_task(client, id, Some(op), params),
+            Method::ListTasks => self.handle_task(client, id, None, params),
         }
     }
 
@@ -245,82 +254,6 @@ impl Gateway {
     pub(crate) fn put(&self, hub: Arc<Hub>) -> Arc<Hub> {
         let mut place = self.hub.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut place, hub)
-    }
-
-    /// Forgets the log levels of servers that were replaced.
-    pub(crate) fn forget_levels(&self, servers: &HashSet<ServerName>) {
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        levels.retain(|server, _| !servers.contains(server));
-    }
-
-    fn listed(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        id: RequestId,
-        listing: Listing,
-        params: Option<Json>,
-    ) -> Exchange {
-        let list = Arc::clone(self).list(Arc::clone(client), listing, params);
-        Exchange::silent(id, client, list)
-    }
-
-    fn rare(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        id: RequestId,
-        method: &str,
-        params: Option<Json>,
-    ) -> Exchange {
-        let (gateway, other) = (Arc::clone(self), Arc::clone(client));
-        let plain = |result: Result<Json, Fault>| result.map(Payload::from);
-        match (method, client.era) {
-            ("ping", Era::Legacy) => Exchange::ready(id, Ok(Payload::from(Json::empty_object()))),
-            ("server/discover", _) => {
-                Exchange::silent(id, client, async move { plain(gateway.discover(other).await) })
-            }
-            ("completion/complete", _) => {
-                Exchange::silent(
-                    id,
-                    client,
-                    async move { plain(gateway.complete(other, params).await) },
-                )
-            }
-            ("logging/setLevel", Era::Legacy) => {
-                Exchange::ready(id, plain(self.set_level(client, params.as_ref())))
-            }
-            ("resources/subscribe", Era::Legacy) => Exchange::silent(id, client, async move {
-                plain(gateway.subscribe(other, params, Wanted::Yes).await)
-            }),
-            ("resources/unsubscribe", Era::Legacy) => Exchange::silent(id, client, async move {
-                plain(gateway.subscribe(other, params, Wanted::No).await)
-            }),
-            ("subscriptions/listen", Era::Modern) => self.listen(client, id, params),
-            (other, _) => {
-                let about_tasks = self.about_tasks(client, &id, other, params.as_ref());
-                about_tasks.unwrap_or_else(|| Exchange::fault(id, Fault::unknown_method(other)))
-            }
-        }
-    }
-
-    /// Applies the log level that a modern request carries.
-    fn heed_level(self: &Arc<Self>, client: &Arc<Client>, params: Option<&Json>) {
-        let meta = params.and_then(|params| object::get(params, "_meta"));
-        let word = meta.and_then(|meta| object::get_string(&meta, META_LEVEL));
-        if let Some(level) = word.as_deref().and_then(Level::parse) {
-            self.want_level(client, level);
-        }
-    }
-
-    /// Records the log level of a server if it is more verbose than before; returns true if it is.
-    pub(crate) fn is_more(&self, server: &ServerName, level: Level) -> bool {
-        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
-        match levels.get(server) {
-            Some(asked) if *asked <= level => false,
-            _ => {
-                levels.insert(server.clone(), level);
-                true
-            }
-        }
     }
 
     /// The servers in a view.

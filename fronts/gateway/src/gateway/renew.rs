@@ -29,7 +29,7 @@ impl Gateway {
         let seen = self.seen(hub);
         let before = self.put(Arc::clone(hub));
         let changed = changed(&before, hub);
-        self.forget_levels(&changed);
+        self.levels.forget(&changed);
         self.lists.forget_awaited(&changed);
         self.tasks.orphan(&changed);
         self.watch_again(&before, hub, &changed);

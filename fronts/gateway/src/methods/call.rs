@@ -16,9 +16,7 @@ use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer};
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
-use crate::protocol::era::Era;
 use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
-use crate::protocol::revision::Revision;
 use crate::questions::continuation::{Continuation, INPUT_REQUIRED, input_required};
 use crate::questions::operator::ClientOperator;
 use crate::questions::parked_calls::ParkedCall;
@@ -35,7 +33,7 @@ struct CallTask {
     /// The `_meta` of the params.
     meta: Option<Json>,
     part: Part,
-    /// For modern clients, a digest of the call.
+    /// A digest of the call, if an answer may carry questions and their state.
     call: Option<String>,
     /// The `task` member of a client of 2025-11-25 that asks for a task.
     task: Option<Json>,
@@ -56,7 +54,7 @@ pub(crate) fn call(
     let mut params = params.unwrap_or_else(Json::empty_object);
     let keys = [kind.name_key(), "_meta", "requestState", "inputResponses", "task"];
     let [name, meta, state, responses, mut task] = object::peek(&params, keys);
-    if task.is_some() && client.revision != Revision::V2025_11_25 {
+    if task.is_some() && !client.revision.has_task_member() {
         // This client's revision has no `task` member, so it must not reach a server.
         task = None;
         params = object::without_member(&params, "task").unwrap_or(params);
@@ -69,10 +67,7 @@ pub(crate) fn call(
         View::All => "",
         View::One(server) => server.as_str(),
     };
-    let call = match client.era {
-        Era::Legacy => None,
-        Era::Modern => Some(digest(place, kind.method(), &params)),
-    };
+    let call = client.era.asks_in_answers().then(|| digest(place, kind.method(), &params));
     let mut way = CallTask {
         gateway: Arc::clone(gateway),
         client: Arc::clone(client),
@@ -244,11 +239,9 @@ impl CallTask {
         self.client.view.target(self.kind, &self.name)
     }
 
-    /// The params with the log level of a legacy client: modern servers expect it in every request.
+    /// The params with the level that the client has set: modern servers expect it in every request.
     fn params_for_server(&self) -> Json {
-        let (Era::Legacy, Some(level)) = (self.client.era, self.client.level()) else {
-            return self.params.clone();
-        };
+        let Some(level) = self.client.level() else { return self.params.clone() };
         let meta = object::get(&self.params, "_meta").unwrap_or_else(Json::empty_object);
         let with_level = object::with_member(&meta, META_LEVEL, &compose::string(level.as_str()));
         let params = with_level.and_then(|meta| object::with_member(&self.params, "_meta", &meta));

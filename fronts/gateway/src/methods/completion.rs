@@ -1,22 +1,20 @@
-//! Completions, log levels and subscriptions of resources.
-//!
-//! These requests go to one server, which is found by the item they concern.
+//! `completion/complete`: the server of the item completes the value.
 
 use std::sync::Arc;
 
 use capstan_hub::catalog::typed;
 use capstan_hub::{ApprovalFrom, Call, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, Target};
-use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
+use crate::client::Client;
 use crate::client::identity::caller_of;
-use crate::client::{Client, Level};
+use crate::exchange::answer::Payload;
 use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
-use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
+use crate::protocol::messages::refuse_ambiguous;
 
 impl Gateway {
     /// `completion/complete`.
@@ -24,7 +22,7 @@ impl Gateway {
         self: Arc<Self>,
         client: Arc<Client>,
         params: Option<Json>,
-    ) -> Result<Json, Fault> {
+    ) -> Result<Payload, Fault> {
         let params = params.unwrap_or_else(Json::empty_object);
         refuse_ambiguous(&params, &["ref", "argument", "context", "_meta"])?;
         let [reference, argument, context] = object::peek(&params, ["ref", "argument", "context"]);
@@ -50,11 +48,7 @@ impl Gateway {
             Ok(result) => result,
             Err(error) => return Err(Fault::of_call(&error, kind, &name, client.era)),
         };
-        if client.era == Era::Legacy || object::get(&result, "resultType").is_some() {
-            return Ok(result);
-        }
-        let complete = compose::string("complete");
-        Ok(object::with_member(&result, "resultType", &complete).unwrap_or(result))
+        Ok(Payload::from(client.era.completion(result)))
     }
 
     /// Asks a server to complete a value, under the rules for the item of that value.
@@ -86,90 +80,4 @@ impl Gateway {
         let call = Call::new(caller, target, Some(&typed));
         attempt.side(&client.session, call, op, ApprovalFrom::Memory, Some(&resources)).await
     }
-
-    /// `logging/setLevel`: sets the level of the client, and makes servers at least as verbose.
-    pub(crate) fn set_level(
-        self: &Arc<Self>,
-        client: &Client,
-        params: Option<&Json>,
-    ) -> Result<Json, Fault> {
-        let word = params.and_then(|params| object::get_string(params, "level"));
-        let level = word.as_deref().and_then(Level::parse);
-        let level = level.ok_or_else(|| Fault::invalid("`level` is not a known level"))?;
-        client.set_level(level);
-        self.want_level(client, level);
-        Ok(Json::empty_object())
-    }
-
-    /// Sets the log level of the servers that a client may use, in the background.
-    pub(crate) fn want_level(self: &Arc<Self>, client: &Client, level: Level) {
-        for server in self.shown(&client.view) {
-            if !self.shows(&server, &client.caller) || !self.is_more(&server, level) {
-                continue;
-            }
-            let gateway = Arc::clone(self);
-            tokio::spawn(async move {
-                let done = gateway.hub().set_level(&server, level.as_str()).await;
-                if let Err(error) = done {
-                    tracing::debug!(%server, %error, "a server did not accept the log level");
-                }
-            });
-        }
-    }
-
-    /// `resources/subscribe` and `resources/unsubscribe`.
-    pub(crate) async fn subscribe(
-        self: Arc<Self>,
-        client: Arc<Client>,
-        params: Option<Json>,
-        wanted: Wanted,
-    ) -> Result<Json, Fault> {
-        let params = params.unwrap_or_else(Json::empty_object);
-        refuse_ambiguous(&params, &["uri", "_meta"])?;
-        let uri = object::get_string(&params, "uri");
-        let uri = uri.ok_or_else(|| Fault::invalid("`uri` must be a string"))?;
-        match wanted {
-            Wanted::Yes => {
-                let caller = caller_of(&client.caller, &params);
-                let (method, asks) = ("resources/subscribe", ApprovalFrom::OtherShells);
-                let watched = self.watch_for(&client, caller, &uri, method, asks).await;
-                let (id, watched) = watched
-                    .map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
-                let is_noted = client.subscribe(id.server, id.item, uri);
-                drop(watched);
-                if !is_noted {
-                    return Err(Fault::invalid("too many subscriptions"));
-                }
-            }
-            Wanted::No => {
-                let resources = ClientResources { gateway: &self, client: &client };
-                let found = match client.view.target(Kind::Resource, &uri).id() {
-                    Some(id) => Ok(id),
-                    None => self.hub().find_resource(&client.caller, &uri, &resources).await,
-                };
-                let unknown = |_| Fault::no_such(Kind::Resource, &uri, client.era);
-                let id = found.map_err(unknown)?;
-                if client.unsubscribe(&id.server, &id.item) {
-                    self.stop_watching(&id.server, &id.item);
-                }
-            }
-        }
-        Ok(Json::empty_object())
-    }
-}
-
-/// Refuses params that a server could parse differently; see [`refuse_duplicates`].
-pub(crate) fn refuse_ambiguous(
-    json: &Json,
-    protected: &'static [&'static str],
-) -> Result<(), Fault> {
-    refuse_duplicates(json, protected)
-        .map_err(|problem| Fault::invalid(format!("the params are ambiguous: {problem}")))
-}
-
-/// Subscribe or unsubscribe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    Yes,
-    No,
 }

@@ -12,15 +12,15 @@ use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::{client_name, named};
 use crate::client::{Client, Party, View};
-use crate::exchange::answer::Answer;
+use crate::exchange::answer::{Answer, Payload};
 use crate::fairness::client_names::ClientNetwork;
 use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;
 use crate::protocol::capabilities;
-use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 use crate::protocol::messages::INVALID_REQUEST;
 use crate::protocol::revision::Revision;
+use crate::protocol::server_info::{server_info, server_meta};
 
 /// Longest wait for the description of a server that has not started yet.
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
@@ -41,9 +41,7 @@ impl Gateway {
             let fault = Fault::invalid("`protocolVersion` must be a string");
             return (Answer::fault(Some(id), &fault), None);
         };
-        // An unknown version gets the newest legacy one; the client decides whether to continue.
-        let known = Revision::parse(&version).filter(|revision| revision.era() == Era::Legacy);
-        let revision = known.unwrap_or(Revision::LATEST_LEGACY);
+        let revision = Revision::negotiate(&version);
         let capabilities = capabilities.unwrap_or_else(Json::empty_object);
         let (party, session) = self.known(party, info.as_ref());
         let client = Arc::new(Client::new(revision, capabilities, party, session));
@@ -60,9 +58,11 @@ impl Gateway {
         (Answer::result(id, &compose::object(&members)), Some(client))
     }
 
-    /// The fair-share key of a caller whose client declares `info`.
-    pub(crate) fn peer(&self, caller: &Arc<Caller>, info: Option<&Json>) -> Peer {
-        let party = self.counted(named(self.stateless(Arc::clone(caller), View::All), info));
+    /// The fair-share key of a caller whose client initializes with these params.
+    pub(crate) fn peer(&self, caller: &Arc<Caller>, params: Option<&Json>) -> Peer {
+        let info = params.and_then(|params| object::get(params, "clientInfo"));
+        let party = self.stateless(Arc::clone(caller), View::All);
+        let party = self.counted(named(party, info.as_ref()));
         Peer::counted(&party.caller, party.counted)
     }
 
@@ -102,7 +102,7 @@ impl Gateway {
     }
 
     /// The answer to `server/discover`.
-    pub(crate) async fn discover(self: Arc<Self>, client: Arc<Client>) -> Result<Json, Fault> {
+    pub(crate) async fn discover(self: Arc<Self>, client: Arc<Client>) -> Result<Payload, Fault> {
         let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let versions = versions();
         let (kind, ttl, scope) =
@@ -117,7 +117,7 @@ impl Gateway {
             ("_meta", &meta),
         ];
         members.extend(instructions.as_ref().map(|text| ("instructions", text)));
-        Ok(compose::object(&members))
+        Ok(Payload::from(compose::object(&members)))
     }
 
     /// Capabilities and instructions of the visible servers, as far as they are known.
@@ -173,21 +173,10 @@ struct Greeting {
     instructions: Option<Json>,
 }
 
-/// Name and version of the gateway.
-pub(crate) fn server_info() -> Json {
-    let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
-    compose::object(&[("name", &name), ("version", &version)])
-}
-
 /// The supported revisions; those before 2026-07-28 start with `initialize`.
 fn versions() -> Json {
     let versions = Revision::ALL.map(|revision| compose::string(revision.as_str()));
     compose::array(&versions)
-}
-
-/// The `_meta` of the gateway's own results to modern clients.
-pub(crate) fn server_meta() -> Json {
-    compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
 }
 
 /// Reads the revision, the capabilities and the self-description of the client.
@@ -202,8 +191,7 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
     let capabilities = capabilities
         .filter(|capabilities| capabilities.as_bytes().starts_with(b"{"))
         .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_CAPABILITIES}`")))?;
-    let revision = Revision::parse(&version).filter(|revision| revision.era() == Era::Modern);
-    let Some(revision) = revision else {
+    let Some(revision) = Revision::parse_modern(&version) else {
         let data = compose::object(&[
             ("supported", &versions()),
             ("requested", &compose::string(&version)),

@@ -6,9 +6,11 @@ use capstan_hub::ports::About;
 use capstan_wire::protocol::MODERN;
 use capstan_wire::{Json, compose, object};
 
-use crate::methods::tasks::task_table::TASKS;
 use crate::protocol::era::Era;
 use crate::protocol::revision::Revision;
+
+/// The tasks extension of 2026-07-28.
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// Capabilities that the gateway provides itself.
 const OURS: [&str; 5] = ["tools", "prompts", "resources", "completions", "logging"];

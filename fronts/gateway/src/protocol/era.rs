@@ -1,14 +1,18 @@
-//! The two eras of the protocol: which one a request belongs to, and how their results differ.
+//! The two eras of the protocol: which one a request belongs to, and all that differs.
 
 use bytes::Bytes;
 use capstan_hub::Shape;
 use capstan_model::Kind;
-use capstan_wire::protocol::META_VERSION;
-use capstan_wire::{Json, object};
+use capstan_wire::protocol::{META_LEVEL, META_VERSION};
+use capstan_wire::{Json, compose, object};
 
 use crate::exchange::answer::{Payload, Text};
+use crate::protocol::log_level::{Level, LogFilter};
+use crate::protocol::server_info::server_meta;
 
 /// An era: revisions in which a conversation has the same form.
+///
+/// It is chosen at first contact with a client. Its methods are the differences between eras.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
     /// Up to 2025-11-25: a client initializes, and the server may send it requests.
@@ -64,6 +68,71 @@ fn describes_client(params: Option<&Json>) -> bool {
 // === impl Era ===
 
 impl Era {
+    /// True if a client is known from one request to the next.
+    pub(crate) fn has_sessions(self) -> bool {
+        self == Self::Legacy
+    }
+
+    /// True if an answer carries questions to the client, and its next request the replies.
+    ///
+    /// In the other era, the gateway sends requests to the client.
+    pub(crate) fn asks_in_answers(self) -> bool {
+        self == Self::Modern
+    }
+
+    /// True if only clients that declare the tasks extension may use tasks.
+    pub(crate) fn requires_tasks_extension(self) -> bool {
+        self == Self::Modern
+    }
+
+    /// True if structured content and its schema may have any type, and not only an object's.
+    pub(crate) fn allows_any_structure(self) -> bool {
+        self == Self::Modern
+    }
+
+    /// The log level that a request carries. Legacy clients send `logging/setLevel` instead.
+    pub(crate) fn level_in(self, params: Option<&Json>) -> Option<Level> {
+        if self == Self::Legacy {
+            return None;
+        }
+        let meta = object::get(params?, "_meta")?;
+        Level::parse(&object::get_string(&meta, META_LEVEL)?)
+    }
+
+    /// The log messages for a client, by the level of its request or else of its session.
+    ///
+    /// A client that sets no level receives all of them, or none if each request must ask.
+    pub(crate) fn log_filter(
+        self,
+        request: Option<Level>,
+        session: impl FnOnce() -> Option<Level>,
+    ) -> LogFilter {
+        match self {
+            Self::Legacy => session().map_or(LogFilter::All, LogFilter::From),
+            Self::Modern => request.map_or(LogFilter::Nothing, LogFilter::From),
+        }
+    }
+
+    /// The result of a completion, with the type that this era requires.
+    pub(crate) fn completion(self, result: Json) -> Json {
+        if self == Self::Legacy || object::get(&result, "resultType").is_some() {
+            return result;
+        }
+        let complete = compose::string("complete");
+        object::with_member(&result, "resultType", &complete).unwrap_or(result)
+    }
+
+    /// The members after the items of a list, with those that this era requires.
+    pub(crate) fn list_members(self, members: String) -> String {
+        if self == Self::Legacy {
+            return members;
+        }
+        let meta = server_meta();
+        format!(
+            r#"{members},"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#
+        )
+    }
+
     /// The result of a call in the form that clients of this era accept. Existing bytes stay.
     pub(crate) fn result(self, result: &Json, shape: &Shape, kind: Kind) -> Payload {
         if self == Self::Legacy {

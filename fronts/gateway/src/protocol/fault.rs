@@ -114,6 +114,11 @@ impl Fault {
         }
     }
 
+    /// The error for a failed request about tools, which is the same in both eras.
+    pub(crate) fn of_tool(error: &CallError, name: &str) -> Self {
+        Self::of_call(error, Kind::Tool, name, Era::Legacy)
+    }
+
     /// The error of a server, unchanged.
     pub(crate) fn of_server(code: i64, message: &str, whole: Option<&str>) -> Self {
         let whole = whole.and_then(|whole| Json::parse(whole.to_owned()).ok());

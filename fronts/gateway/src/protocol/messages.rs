@@ -1,9 +1,11 @@
 //! Parses the messages of clients: single ones, and the batches of 2025-03-26.
 
 use bytes::Bytes;
+use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::protocol::INVALID_PARAMS;
 use capstan_wire::{EnvelopeError, Json, Message, RequestId, object};
 
+use crate::protocol::fault::Fault;
 use crate::{Answer, Revision};
 
 /// Maximum number of messages in a batch.
@@ -107,6 +109,15 @@ fn behind_string(mut text: &[u8]) -> &[u8] {
         }
     }
     &[]
+}
+
+/// Refuses params that a server could parse differently; see [`refuse_duplicates`].
+pub(crate) fn refuse_ambiguous(
+    params: &Json,
+    protected: &'static [&'static str],
+) -> Result<(), Fault> {
+    refuse_duplicates(params, protected)
+        .map_err(|problem| Fault::invalid(format!("the params are ambiguous: {problem}")))
 }
 
 /// Parses the id of a request, if it is valid.

@@ -34,9 +34,25 @@ impl Revision {
     /// The newest revision with a handshake.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
+    /// The newest revision.
+    pub const LATEST: Self = Self::V2026_07_28;
+
     /// Parses the name of a revision.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|revision| revision.as_str() == text)
+    }
+
+    /// The revision of a client that initializes with this version.
+    ///
+    /// An unknown version gets the newest legacy one; the client decides whether to continue.
+    pub(crate) fn negotiate(version: &str) -> Self {
+        let known = Self::parse(version).filter(|revision| revision.era() == Era::Legacy);
+        known.unwrap_or(Self::LATEST_LEGACY)
+    }
+
+    /// Parses the version of a request that describes its own client.
+    pub(crate) fn parse_modern(version: &str) -> Option<Self> {
+        Self::parse(version).filter(|revision| revision.era() == Era::Modern)
     }
 
     /// The name of the revision.
@@ -58,6 +74,11 @@ impl Revision {
                 Era::Legacy
             }
         }
+    }
+
+    /// True if the `task` member of a call asks for a task.
+    pub(crate) fn has_task_member(self) -> bool {
+        self == Self::V2025_11_25
     }
 
     /// True if a client may send batches.

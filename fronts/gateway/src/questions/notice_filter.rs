@@ -3,29 +3,22 @@
 use capstan_wire::protocol::{META_LEVEL, META_PROGRESS};
 use capstan_wire::{Json, object};
 
-use crate::client::{Client, Level};
-use crate::protocol::era::Era;
+use crate::client::Client;
+use crate::protocol::log_level::{Level, LogFilter};
 
 /// The notices that a client asked for; set anew for each part of a call.
 pub(crate) struct NoticeFilter {
     /// The token of progress notifications.
     pub(crate) token: Option<Json>,
     /// The log messages that the client receives.
-    level: LogFilter,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LogFilter {
-    Nothing,
-    All,
-    From(Level),
+    pub(crate) logs: LogFilter,
 }
 
 // === impl NoticeFilter ===
 
 impl NoticeFilter {
     /// Drops all notices, for a client that is not connected.
-    pub(crate) const NOTHING: Self = Self { token: None, level: LogFilter::Nothing };
+    pub(crate) const NOTHING: Self = Self { token: None, logs: LogFilter::Nothing };
 
     /// The filter that a request's `_meta` asks for.
     pub(crate) fn of(client: &Client, meta: Option<&Json>) -> Self {
@@ -34,20 +27,6 @@ impl NoticeFilter {
             None => [None, None],
         };
         let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
-        let level = match (client.era, level) {
-            (Era::Modern, Some(level)) => LogFilter::From(level),
-            (Era::Modern, None) => LogFilter::Nothing,
-            (Era::Legacy, _) => client.level().map_or(LogFilter::All, LogFilter::From),
-        };
-        Self { token, level }
-    }
-
-    /// True if log messages of this level pass.
-    pub(crate) fn of_level(&self, level: &str) -> bool {
-        match self.level {
-            LogFilter::Nothing => false,
-            LogFilter::All => true,
-            LogFilter::From(least) => Level::parse(level).is_none_or(|level| level >= least),
-        }
+        Self { token, logs: client.era.log_filter(level, || client.level()) }
     }
 }

@@ -21,7 +21,6 @@ use crate::exchange::event_channel::{EventSender, SendError, Size};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
 use crate::methods::tasks::task_table::Tasks;
-use crate::protocol::era::Era;
 use crate::protocol::fault::INTERNAL;
 use crate::protocol::revision::Revision;
 use crate::questions::approval_form;
@@ -184,7 +183,7 @@ impl ClientOperator {
 
     /// Forwards a log message if its level passes the filter.
     fn log(&self, level: &str, params: &Json) {
-        let hears = self.filter().of_level(level);
+        let hears = self.filter().logs.passes(level);
         if hears {
             self.tell("notifications/message", params);
         }
@@ -193,19 +192,26 @@ impl ClientOperator {
     /// Sends a question in the form of the client's era.
     async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
         self.whole.store(true, Ordering::Relaxed);
-        if self.client.era == Era::Modern {
-            let (answer, answered) = oneshot::channel();
-            let params = without_id(params);
-            if self
-                .events
-                .send(Event::Question(OpenQuestion { asking, params, answer }))
-                .await
-                .is_err()
-            {
-                return Err(gone());
-            }
-            return answered.await.unwrap_or_else(|_| Err(gone()));
+        if self.client.era.asks_in_answers() {
+            self.ask_in_answer(asking, params).await
+        } else {
+            self.ask_by_request(asking, params).await
         }
+    }
+
+    /// Hands a question to the exchange, which makes it the answer to the client's request.
+    async fn ask_in_answer(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        let params = without_id(params);
+        let question = Event::Question(OpenQuestion { asking, params, answer });
+        if self.events.send(question).await.is_err() {
+            return Err(gone());
+        }
+        answered.await.unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// Sends a question as a request to the client, and waits for the reply.
+    async fn ask_by_request(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
         let (id, asked) = self.client.ask();
         let params = for_legacy(params, asking, id);
         let message = Bytes::from(compose::request(id, asking.method(), Some(&params)));
@@ -331,7 +337,7 @@ impl ClientSide for ClientOperator {
     fn wishes(&self) -> Wishes {
         let progress = self.filter().token.is_some();
         let flow = !self.whole.load(Ordering::Relaxed);
-        Wishes { progress, input_required: self.client.era == Era::Modern, flow }
+        Wishes { progress, input_required: self.client.era.asks_in_answers(), flow }
     }
 
     fn outlives_answer(&self) -> bool {

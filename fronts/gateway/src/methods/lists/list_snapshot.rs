@@ -72,7 +72,7 @@ impl ListSnapshot {
     /// The pages for a client of this era.
     pub(crate) fn pages(&self, era: Era) -> &[Arc<Page>] {
         match &self.legacy {
-            Some(legacy) if era == Era::Legacy => legacy,
+            Some(legacy) if !era.allows_any_structure() => legacy,
             Some(_) | None => &self.pages,
         }
     }

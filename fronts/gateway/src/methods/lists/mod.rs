@@ -23,10 +23,8 @@ use jiff::Timestamp;
 use crate::client::{Client, View};
 use crate::exchange::answer::{Payload, Text};
 use crate::gateway::Gateway;
-use crate::methods::initialize::server_meta;
 use crate::methods::lists::list_snapshot::{ListSnapshot, Made, Pages};
 use crate::methods::lists::visible_lists::{Change, VisibleLists};
-use crate::protocol::era::Era;
 use crate::protocol::fault::Fault;
 
 /// Wait after the latest answer of a server, and the maximum wait.
@@ -75,12 +73,7 @@ impl Gateway {
         if at + 1 < pages.len() {
             after = format!(r#","nextCursor":"p{}""#, at + 1);
         }
-        if client.era == Era::Modern {
-            let meta = server_meta();
-            after = format!(
-                r#"{after},"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#
-            );
-        }
+        after = client.era.list_members(after);
         after.push('}');
         let before = Bytes::from(format!(r#"{{"{}":"#, listing.member()));
         Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })
@@ -222,10 +215,8 @@ async fn gather_one(hub: &Hub, server: &ServerName, listing: Listing) -> Result<
     if !hub.has(server) {
         return Ok(gathered);
     }
-    let items = hub.list(server, listing, Freshness::Known).await.map_err(|error| {
-        // The error of a tool is the same in both eras.
-        Fault::of_call(&error, Kind::Tool, server.as_str(), Era::Legacy)
-    })?;
+    let items = hub.list(server, listing, Freshness::Known).await;
+    let items = items.map_err(|error| Fault::of_tool(&error, server.as_str()))?;
     gathered.lists.insert(server.clone(), items);
     Ok(gathered)
 }

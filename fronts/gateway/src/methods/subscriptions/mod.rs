@@ -1,8 +1,9 @@
 //! `subscriptions/listen`, and change notifications to all clients that they concern.
 //!
-//! [`resource_watch`] subscribes to resources at servers; [`server_notifications`] forwards
-//! notifications that belong to no call.
+//! [`resource_methods`] has the subscriptions of legacy clients, and [`resource_watch`] those at
+//! servers; [`server_notifications`] forwards notifications that belong to no call.
 
+pub(crate) mod resource_methods;
 pub(crate) mod resource_watch;
 pub(crate) mod server_notifications;
 

@@ -27,7 +27,7 @@ impl Gateway {
         let mut seeing = self.seeing(server);
         let (Some(client), None) = (seeing.next(), seeing.next()) else { return };
         let level = object::get_string(params, "level").unwrap_or_else(|| "info".to_owned());
-        if self.own.load(Ordering::Relaxed) && NoticeFilter::of(&client, None).of_level(&level) {
+        if self.own.load(Ordering::Relaxed) && NoticeFilter::of(&client, None).logs.passes(&level) {
             client.tell(compose::notification(method, Some(params)).into());
         }
     }

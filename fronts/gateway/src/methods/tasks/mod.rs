@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use capstan_hub::ports::{Asking, Reply};
 use capstan_hub::{Screened, TaskOp};
-use capstan_model::{CallError, Kind};
+use capstan_model::CallError;
 use capstan_wire::protocol::{INVALID_PARAMS, MODERN};
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
@@ -19,11 +19,10 @@ use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::channel;
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
-use crate::methods::completion::refuse_ambiguous;
-use crate::methods::tasks::task_table::{Owner, TASKS, Task as Kept};
-use crate::protocol::era::Era;
+use crate::methods::tasks::task_table::{Owner, Task as Kept};
+use crate::protocol::capabilities::TASKS;
 use crate::protocol::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
-use crate::protocol::revision::Revision;
+use crate::protocol::messages::refuse_ambiguous;
 use crate::questions::operator::ClientOperator;
 
 /// Number of tasks on one page.
@@ -33,31 +32,17 @@ const PAGE: usize = 50;
 const TASK: &str = "task";
 
 impl Gateway {
-    /// Handles a request about tasks; `None` if the client's revision has no such method.
-    pub(crate) fn about_tasks(
+    /// Handles an operation on a task; without one, lists the tasks of the client.
+    ///
+    /// The gateway composes the list itself, with one request per task.
+    pub(crate) fn handle_task(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        id: &RequestId,
-        method: &str,
-        params: Option<&Json>,
-    ) -> Option<Exchange> {
-        // The gateway composes the list itself, with one request per task.
-        let op = match (client.revision, method) {
-            (Revision::V2026_07_28 | Revision::V2025_11_25, "tasks/get") => Some(TaskOp::Get),
-            (Revision::V2026_07_28 | Revision::V2025_11_25, "tasks/cancel") => Some(TaskOp::Cancel),
-            (Revision::V2026_07_28, "tasks/update") => Some(TaskOp::Update),
-            (Revision::V2025_11_25, "tasks/result") => Some(TaskOp::Result),
-            (Revision::V2025_11_25, "tasks/list") => None,
-            (
-                Revision::V2026_07_28
-                | Revision::V2025_11_25
-                | Revision::V2025_06_18
-                | Revision::V2025_03_26
-                | Revision::V2024_11_05,
-                _,
-            ) => return None,
-        };
-        let params = params.cloned().unwrap_or_else(Json::empty_object);
+        id: RequestId,
+        op: Option<TaskOp>,
+        params: Option<Json>,
+    ) -> Exchange {
+        let params = params.unwrap_or_else(Json::empty_object);
         let (events, receiver) = channel();
         let meta = object::get(&params, "_meta");
         let operator =
@@ -71,7 +56,7 @@ impl Gateway {
             };
             result.map(Payload::from)
         };
-        Some(Exchange::running(id.clone(), client, receiver, || Task::new(work)))
+        Exchange::running(id, client, receiver, || Task::new(work))
     }
 
     async fn one_task(
@@ -81,7 +66,7 @@ impl Gateway {
         params: &Json,
         operator: Arc<ClientOperator>,
     ) -> Result<Json, Fault> {
-        if client.era == Era::Modern && !client.knows_tasks() {
+        if client.era.requires_tasks_extension() && !client.knows_tasks() {
             return Err(needs_tasks());
         }
         // Prevents that a second id, of another client's task, reaches the server next to the
@@ -103,7 +88,7 @@ impl Gateway {
                      server was started anew",
                 ))
             }
-            Err(error) => Err(Fault::of_call(&error, Kind::Tool, &id, client.era)),
+            Err(error) => Err(Fault::of_tool(&error, &id)),
         }
     }
 
@@ -243,11 +228,10 @@ impl Gateway {
 // === impl Client ===
 
 impl Client {
-    /// True if the client declared the tasks extension of 2026-07-28.
+    /// True if the client declared the tasks extension, which only modern clients can.
     pub(crate) fn knows_tasks(&self) -> bool {
         let extensions = object::get(&self.capabilities, "extensions");
-        self.era == Era::Modern
-            && extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
+        extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }
 }
 

@@ -15,10 +15,6 @@ use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 
 use crate::client::Client;
-use crate::protocol::era::Era;
-
-/// The extension of 2026-07-28.
-pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// `_meta` key of messages that belong to a task.
 pub(crate) const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -66,7 +62,7 @@ pub(crate) struct Task<H = TaskHandle> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
     subject: String,
-    /// The client, if it has done a handshake. Without one, access needs the unguessable id.
+    /// The client, if it has a session. Without one, access needs the unguessable id.
     client: Option<u64>,
 }
 
@@ -74,7 +70,7 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn of(client: &Client) -> Self {
-        let number = (client.era == Era::Legacy).then_some(client.number);
+        let number = client.era.has_sessions().then_some(client.number);
         Self { subject: client.caller.subject.clone(), client: number }
     }
 }

@@ -7,7 +7,7 @@ use capstan_model::Caller;
 use capstan_wire::protocol::{
     HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MODERN, UNSUPPORTED_VERSION,
 };
-use capstan_wire::{Json, Message, RequestId, object};
+use capstan_wire::{Json, Message, RequestId};
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue};
@@ -236,7 +236,7 @@ async fn make_modern(
         return Err(Answer::error(Some(id), INVALID_PARAMS, &words));
     }
     header_check::check(&head.headers, method, &said).map_err(mismatch)?;
-    if let ("tools/call", Some(name), Some(params)) = (method.as_str(), &said.name, params) {
+    if let (true, Some(name), Some(params)) = (said.has_argument_headers, &said.name, params) {
         let hub = mcp.gateway().hub();
         let repeated =
             mcp.argument_headers().check(&hub, &head.headers, &client, name, params).await;
@@ -259,10 +259,8 @@ async fn initialize(
         let answer = Answer::error(Some(id), -32000, "there are too many sessions");
         body::json(StatusCode::SERVICE_UNAVAILABLE, answer)
     };
-    let info = asked.params.as_ref().and_then(|params| object::get(params, "clientInfo"));
-    let Ok(place) = mcp.sessions().place(mcp.gateway().peer(&caller, info.as_ref())) else {
-        return full(&asked.id);
-    };
+    let peer = mcp.gateway().peer(&caller, asked.params.as_ref());
+    let Ok(place) = mcp.sessions().place(peer) else { return full(&asked.id) };
     // Copied, so that a session does not keep the buffer of its connection.
     let params = asked.params.as_ref().map(|params| Bytes::copy_from_slice(params.as_bytes()));
     let params = params.and_then(|params| Json::parse(params).ok());

@@ -8,6 +8,8 @@ use capstan_wire::protocol::META_VERSION;
 use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
 
+use crate::protocol::method::Method;
+use crate::protocol::revision::Revision;
 use crate::transport::http::request::request_body::VERSION;
 
 /// `Mcp-Method`.
@@ -28,23 +30,31 @@ pub(crate) struct Mismatch(&'static str);
 pub(crate) struct MirroredValues {
     /// The protocol revision.
     pub(crate) version: Option<String>,
+    /// The member that contains the name of the item, if the method has one.
+    key: Option<&'static str>,
     /// The name of the item.
     pub(crate) name: Option<String>,
     /// The member that should contain the name, if it is not a string.
     pub(crate) no_text: Option<&'static str>,
+    /// True if the item's definition may require headers for arguments.
+    pub(crate) has_argument_headers: bool,
 }
 
 // === impl MirroredValues ===
 
 impl MirroredValues {
     pub(crate) fn read(method: &str, params: Option<&Json>) -> Self {
-        let Some(params) = params else { return Self { version: None, name: None, no_text: None } };
-        let key = name_key(method);
-        let [meta, name] = object::peek(params, ["_meta", key.unwrap_or("_meta")]);
+        let method = Method::of(method, Revision::LATEST);
+        let key = method.and_then(Method::name_key);
+        let has_argument_headers = method.is_some_and(Method::has_argument_headers);
+        let [meta, name] = match params {
+            Some(params) => object::peek(params, ["_meta", key.unwrap_or("_meta")]),
+            None => [None, None],
+        };
         let version = meta.and_then(|meta| object::get_string(&meta, META_VERSION));
         let name = name.filter(|_| key.is_some()).map(|name| name.read().ok());
         let no_text = key.filter(|_| matches!(name, Some(None)));
-        Self { version, name: name.flatten(), no_text }
+        Self { version, key, name: name.flatten(), no_text, has_argument_headers }
     }
 }
 
@@ -70,7 +80,7 @@ pub(crate) fn check(
     if headers.get(&METHOD).is_none_or(|given| given != method) {
         return Err(Mismatch("Mcp-Method"));
     }
-    if name_key(method).is_none() {
+    if said.key.is_none() {
         return Ok(());
     }
     let given = match headers.get(&NAME) {
@@ -78,16 +88,6 @@ pub(crate) fn check(
         Some(given) => Some(given.to_str().ok().and_then(decode).ok_or(Mismatch("Mcp-Name"))?),
     };
     if given == said.name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
-}
-
-/// The member that contains the name of a method's item.
-fn name_key(method: &str) -> Option<&'static str> {
-    match method {
-        "tools/call" | "prompts/get" => Some("name"),
-        "resources/read" => Some("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
-        _ => None,
-    }
 }
 
 /// Decodes a header value; `None` if its encoding is malformed.

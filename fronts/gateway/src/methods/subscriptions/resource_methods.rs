@@ -1,0 +1,65 @@
+//! `resources/subscribe` and `resources/unsubscribe` of legacy clients.
+
+use std::sync::Arc;
+
+use capstan_hub::ApprovalFrom;
+use capstan_model::Kind;
+use capstan_wire::{Json, object};
+
+use crate::client::Client;
+use crate::client::identity::caller_of;
+use crate::exchange::answer::Payload;
+use crate::gateway::Gateway;
+use crate::methods::lists::ClientResources;
+use crate::protocol::fault::Fault;
+use crate::protocol::messages::refuse_ambiguous;
+
+impl Gateway {
+    /// `resources/subscribe`.
+    pub(crate) async fn subscribe(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        params: Option<Json>,
+    ) -> Result<Payload, Fault> {
+        let params = params.unwrap_or_else(Json::empty_object);
+        let uri = uri_of(&params)?;
+        let caller = caller_of(&client.caller, &params);
+        let (method, approval) = ("resources/subscribe", ApprovalFrom::OtherShells);
+        let watched = self.watch_for(&client, caller, &uri, method, approval).await;
+        let (id, watch) =
+            watched.map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
+        let has_room = client.subscribe(id.server, id.item, uri);
+        // Only after the client is registered, so that the subscription at the server stays.
+        drop(watch);
+        if !has_room {
+            return Err(Fault::invalid("too many subscriptions"));
+        }
+        Ok(Payload::from(Json::empty_object()))
+    }
+
+    /// `resources/unsubscribe`.
+    pub(crate) async fn unsubscribe(
+        self: Arc<Self>,
+        client: Arc<Client>,
+        params: Option<Json>,
+    ) -> Result<Payload, Fault> {
+        let params = params.unwrap_or_else(Json::empty_object);
+        let uri = uri_of(&params)?;
+        let resources = ClientResources { gateway: &self, client: &client };
+        let found = match client.view.target(Kind::Resource, &uri).id() {
+            Some(id) => Ok(id),
+            None => self.hub().find_resource(&client.caller, &uri, &resources).await,
+        };
+        let id = found.map_err(|_| Fault::no_such(Kind::Resource, &uri, client.era))?;
+        if client.unsubscribe(&id.server, &id.item) {
+            self.stop_watching(&id.server, &id.item);
+        }
+        Ok(Payload::from(Json::empty_object()))
+    }
+}
+
+/// Reads the URI of the resource.
+fn uri_of(params: &Json) -> Result<String, Fault> {
+    refuse_ambiguous(params, &["uri", "_meta"])?;
+    object::get_string(params, "uri").ok_or_else(|| Fault::invalid("`uri` must be a string"))
+}

@@ -1,0 +1,14 @@
+//! The gateway's description of itself, in place of a server's.
+
+use capstan_wire::{Json, compose};
+
+/// Name and version of the gateway.
+pub(crate) fn server_info() -> Json {
+    let (name, version) = (compose::string("capstan"), compose::string(env!("CARGO_PKG_VERSION")));
+    compose::object(&[("name", &name), ("version", &version)])
+}
+
+/// The `_meta` of the gateway's own results to modern clients.
+pub(crate) fn server_meta() -> Json {
+    compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
+}
