@@ -52,6 +52,6 @@ pub use pipeline::{
     Admission, ApprovalFrom, Attempt, Delivery, Message, Outgoing, Screened, Shape, SideOp,
     Streaming, System, SystemMessage, TaskHandle, TaskOp, TaskRequest, TaskSubscription, Ticket,
 };
-pub use rates::{Rate, Rates};
+pub use rates::Rates;
 pub use requester::{CallGroup, ClientId, ClientIdentity, PersonId, Requester, Unattended};
 pub use servers::{Freshness, Retired, Vitals};

@@ -5,6 +5,7 @@ use std::time::Duration;
 use capstan_model::{Effect, Kind};
 use capstan_wire::Json;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Approvals, Decision, Extent, GOOD_FOR, Layout, Masks, NoRule, Others, ShownArguments, Span,
@@ -23,7 +24,8 @@ const MAX_NAME: usize = 500;
 const MAX_ARGUMENTS: usize = 500;
 
 /// The operator's answer to a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Run the call, and approve as much more as the extent says.
     Yes(Extent),
@@ -32,7 +34,8 @@ pub enum Answer {
 }
 
 /// The result of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answered {
     /// The call was still waiting and runs now.
     Runs,
@@ -59,21 +62,21 @@ pub enum AnswerError {
         rule: String,
     },
     /// No rule can express an approval of this extent.
-    #[error("that far the answer cannot reach: {0}")]
+    #[error("the approval cannot have this scope: {0}")]
     NoRule(NoRule),
     /// The rule could not be written.
-    #[error("the rule was not written: {0}")]
+    #[error("the rule could not be written: {0}")]
     NotSaved(NotSaved),
     /// There is no configuration to write to.
-    #[error("there is no configuration to save it in")]
+    #[error("there is no configuration file for the rule")]
     NowhereToSave,
     /// The approval could not be stored for a repeated call.
-    #[error("the approval could not be kept")]
+    #[error("the approval could not be saved")]
     Store(#[source] StoreError),
 }
 
 /// An open question, or an approval that has not been used yet, as the operator sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenQuestion {
     /// The id of the question.
     pub id: String,
@@ -106,7 +109,8 @@ pub struct OpenQuestion {
 }
 
 /// The state of a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stands {
     /// A call waits for the answer.
     Waiting,

@@ -28,7 +28,7 @@ pub use facts::Facts;
 pub use gather::{Ask, Gathered, Patience};
 pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
 pub use names::{Alphabet, MAX_NAME, NameTable, Names};
-pub use overrides::{Override, Overrides, Shown};
+pub use overrides::{Overrides, Shown};
 pub use providers::{Provider, Unfit};
 pub use schemas::{BadSchema, InputSchema, Misfit, Schemas};
 pub use template::{BadTemplate, Need, Placeholder, Template};

@@ -91,16 +91,16 @@ fn tell_what_follows(context: &Context, door: EntryPoint, explained: &Explanatio
     match (explained.ruling.verdict, door) {
         (Verdict::Allow, _) | (Verdict::Deny, EntryPoint::Cli | EntryPoint::Terminal) => {}
         (Verdict::Ask, EntryPoint::Cli) => {
-            context.print.note("on the command line, typing the call is the approval");
+            context.print.note("on the command line, entering the call approves it");
         }
         (Verdict::Ask, EntryPoint::Terminal) => context.print.note("you are asked before it runs"),
         (Verdict::Ask, EntryPoint::Gateway | EntryPoint::Stdio) => {
             context
                 .print
-                .note("it runs once somebody says yes; where nobody can be asked, it is refused");
+                .note("it runs if it is approved; it is refused if approval cannot be requested");
         }
         (Verdict::Deny, EntryPoint::Gateway | EntryPoint::Stdio) => {
-            context.print.note(&format!("the caller is told that there is no such {what}"));
+            context.print.note(&format!("the caller gets the error that there is no such {what}"));
         }
     }
 }

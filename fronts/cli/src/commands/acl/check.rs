@@ -65,7 +65,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
         return Ok(Exit::Ok);
     }
     let told = check.told(args).await?;
-    let explained = told.explain(&check.policy, context.host.now());
+    let explained = told.explain(&check.policy, context.app.configs.now());
     if print.wants_json() {
         print.json(&Row::new(&explained, &check.caller));
     } else {
@@ -84,7 +84,7 @@ impl Check<'_> {
             (Some(tool), _, _) => (Kind::Tool, tool),
             (None, Some(uri), _) => (Kind::Resource, uri),
             (None, None, Some(prompt)) => (Kind::Prompt, prompt),
-            (None, None, None) => return Err(AppError::usage("say what is to be checked")),
+            (None, None, None) => return Err(AppError::usage("name the item to check")),
         };
         let id = ItemId { server: self.entry.name.clone(), item: item.clone() };
         let told = DescribedCall::new(self.caller.clone(), id, kind);
@@ -118,7 +118,7 @@ impl Check<'_> {
                 let word = effect.as_str();
                 print.warning(&error.to_string());
                 print.note(&format!(
-                    "so what `{id}` does is judged by its name and the configuration alone: {word}"
+                    "so the effect of `{id}` is judged only by its name and the configuration: {word}"
                 ));
                 Ok(effect)
             }
@@ -133,7 +133,7 @@ impl Check<'_> {
         let waiting = Spinner::new(print, &format!("starting `{server}`"));
         let items = hub.list(server, Listing::Tools, Freshness::Known).await?;
         drop(waiting);
-        let now = self.context.host.now();
+        let now = self.context.app.configs.now();
         let explain = |item: &Item| {
             let id = ItemId { server: server.clone(), item: item.name.clone() };
             let effect = self.policy.effect_of(&id, Kind::Tool, &item.definition);
