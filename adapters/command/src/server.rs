@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::{About, Item, Notice, Operator};
-use capstan_hub::{Answer, Ticket};
+use capstan_hub::ports::{About, Item, Notice};
+use capstan_hub::{Answer, BackChannel, Ticket};
 use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer, Outcome, ToolServer, ToolSource};
 use capstan_model::{CallError, Effect, Secret, ServerName};
 use capstan_process::SpawnError;
@@ -98,7 +98,7 @@ impl ToolSource for CommandSource {
         &'a self,
         known: &'a Known,
         ticket: &'a Ticket,
-        operator: Arc<dyn Operator>,
+        back: &'a BackChannel,
         closing: &'a Attempt<Known>,
     ) -> Result<Answer, CallError> {
         let item = &ticket.id().item;
@@ -119,7 +119,7 @@ impl ToolSource for CommandSource {
             let server = self.settings.name.clone();
             return Err(CallError::TimedOut { server, limit, may_have_run: false });
         };
-        let output = self.run_once(ticket, &line, &operator, closing).await?;
+        let output = self.run_once(ticket, &line, back, closing).await?;
         self.keep(&output);
         self.judge(ticket, &output)
     }
@@ -142,12 +142,12 @@ impl CommandSource {
         &self,
         ticket: &Ticket,
         line: &[String],
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
         closing: &Attempt<Known>,
     ) -> Result<Output, CallError> {
         let limits = Limits { time: self.settings.timeout, output: self.settings.output };
-        let wanted = operator.wishes().progress;
-        let mut progress = Progress::new(&self.settings.name, operator);
+        let wanted = back.wishes().progress;
+        let mut progress = Progress::new(&self.settings.name, back);
         let mut heard = |line: &str| {
             if wanted {
                 progress.heard(line);
@@ -296,7 +296,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Sends progress notices of a long call.
 struct Progress<'a> {
     server: &'a ServerName,
-    operator: &'a Arc<dyn Operator>,
+    back: &'a BackChannel,
     lines: u32,
     next: Instant,
 }
@@ -304,8 +304,8 @@ struct Progress<'a> {
 // === impl Progress ===
 
 impl<'a> Progress<'a> {
-    fn new(server: &'a ServerName, operator: &'a Arc<dyn Operator>) -> Self {
-        Self { server, operator, lines: 0, next: Instant::now() + SILENCE }
+    fn new(server: &'a ServerName, back: &'a BackChannel) -> Self {
+        Self { server, back, lines: 0, next: Instant::now() + SILENCE }
     }
 
     fn heard(&mut self, line: &str) {
@@ -317,7 +317,7 @@ impl<'a> Progress<'a> {
         self.next = now + PAUSE;
         let params = json!({ "progress": self.lines, "message": line });
         let Ok(params) = Json::from_value(&params) else { return };
-        self.operator.notice(Notice::Progress {
+        self.back.notice(Notice::Progress {
             server: self.server.clone(),
             done: f64::from(self.lines),
             total: None,

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use capstan_hub::ports::{
-    About, Backend, BoxFuture, Connection, Footprint, Item, Listing, Operator,
-};
-use capstan_hub::{Answer, Message, Outgoing, System, SystemMessage, Ticket};
+use capstan_hub::ports::{About, Backend, BoxFuture, Connection, Footprint, Item, Listing};
+use capstan_hub::{Answer, BackChannel, Message, Outgoing, System, SystemMessage, Ticket};
 use capstan_model::{CallError, ServerName, ServerState};
 use futures::FutureExt;
 use futures::future::ready;
@@ -28,7 +26,7 @@ pub trait ToolSource: Send + Sync + 'static {
         &'a self,
         known: &'a Self::Known,
         ticket: &'a Ticket,
-        operator: Arc<dyn Operator>,
+        back: &'a BackChannel,
         closing: &'a Attempt<Self::Known>,
     ) -> impl Future<Output = Result<Answer, CallError>> + Send + 'a;
 
@@ -140,18 +138,14 @@ impl<S: ToolSource> Connection for ToolServer<S> {
         .boxed()
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         match outgoing.message() {
-            Message::Call(ticket) => async move {
+            Message::Call(ticket, back) => async move {
                 let known = self.known().await?;
-                self.source.call(&known, ticket, operator, &self.known).await
+                self.source.call(&known, ticket, back, &self.known).await
             }
             .boxed(),
-            Message::Side(_) | Message::Task(_) => {
+            Message::Side(_) | Message::Task(..) | Message::Follow(_) => {
                 ready(Err(outgoing.not_offered(self.source.name()))).boxed()
             }
         }

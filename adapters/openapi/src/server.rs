@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use capstan_http::{Client, Credentials, HttpError, PlainRequest, PlainResponse};
 use capstan_hub::catalog::InputSchema;
-use capstan_hub::ports::{About, Operator};
-use capstan_hub::{Answer, Ticket};
+use capstan_hub::ports::About;
+use capstan_hub::{Answer, BackChannel, Ticket};
 use capstan_lazy::{Attempt, AttemptError, CLOSED, Offer, Outcome, ToolServer, ToolSource};
 use capstan_model::{CallError, Effect, Secret, ServerName};
 use capstan_wire::{Json, object};
@@ -72,7 +72,7 @@ impl ToolSource for OpenApiSource {
         &'a self,
         known: &'a Known,
         ticket: &'a Ticket,
-        _: Arc<dyn Operator>,
+        _: &'a BackChannel,
         closing: &'a Attempt<Known>,
     ) -> Result<Answer, CallError> {
         let item = ticket.id().to_string();

@@ -6,8 +6,8 @@ use capstan_model::{ServerName, ServerState};
 use capstan_policy::Policy;
 use indexmap::IndexMap;
 
+use crate::back_channel::{OpenQuestions, QuestionGate};
 use crate::catalog::Catalog;
-use crate::elicit::OpenQuestions;
 use crate::hub::{Hub, Limits};
 use crate::life::{Server, Supervision, Supervisor, Terms};
 use crate::ports::{AuditLog, Backend, Changes, Clock};
@@ -86,7 +86,7 @@ impl HubBuilder {
             limits: before.limits,
             rates: Arc::clone(&before.rates),
             catalog: Arc::clone(&before.catalog),
-            open_questions: Arc::clone(&before.open_questions),
+            open_questions: Arc::clone(&before.gate.open),
             changes: Arc::clone(&before.changes),
             approvals: Arc::clone(&before.approvals),
             pins: Arc::clone(&before.pins),
@@ -141,6 +141,13 @@ impl HubBuilder {
                 (name, Server::supervised(server, &by, terms))
             }
         };
+        let gate = QuestionGate {
+            policy: Arc::clone(&self.policy),
+            clock: Arc::clone(&self.clock),
+            audit: Arc::clone(&self.audit),
+            limits: self.limits,
+            open: self.open_questions,
+        };
         Hub {
             servers: self.servers.into_iter().map(server).collect(),
             policy: self.policy,
@@ -149,7 +156,7 @@ impl HubBuilder {
             limits: self.limits,
             rates: self.rates,
             catalog: self.catalog,
-            open_questions: self.open_questions,
+            gate: Arc::new(gate),
             changes: self.changes,
             approvals: self.approvals,
             pins: self.pins,

@@ -17,14 +17,14 @@ use capstan_policy::Policy;
 use futures::future::join_all;
 use indexmap::IndexMap;
 
+use crate::back_channel::QuestionGate;
 use crate::catalog::{Alphabet, Catalog, ToolView};
-use crate::elicit::OpenQuestions;
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
-use crate::ports::{AuditLog, Changes, Clock, Item, Listener, Operator};
+use crate::ports::{AuditLog, Changes, Clock, Item, Listener};
 use crate::told::{self, Explained};
 use crate::trace::Tracer;
-use crate::{Approvals, Call, Pins, Rates, Session};
+use crate::{Approvals, Call, Pins, Rates, Requester, Session};
 
 /// The servers of one configuration, the rules for calling them, and the ports.
 ///
@@ -38,7 +38,7 @@ pub struct Hub {
     pub(crate) limits: Limits,
     pub(crate) rates: Arc<Rates>,
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) open_questions: Arc<OpenQuestions>,
+    pub(crate) gate: Arc<QuestionGate>,
     pub(crate) changes: Arc<Changes>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) pins: Arc<Pins>,
@@ -93,19 +93,19 @@ impl Hub {
         &self,
         session: &Session,
         call: Call,
-        operator: Arc<dyn Operator>,
+        requester: Requester<'_>,
     ) -> Result<Screened, CallError> {
-        self.deliver(session, call, operator).await?.whole().await
+        self.deliver(session, call, requester).await?.whole().await
     }
 
-    /// Runs one call. A large answer may still be arriving if the operator accepts that.
+    /// Runs one call. A large answer may still be arriving if the client accepts that.
     pub fn deliver<'a>(
         &'a self,
         session: &'a Session,
         call: Call,
-        operator: Arc<dyn Operator>,
+        requester: Requester<'a>,
     ) -> impl Future<Output = Result<Delivery, CallError>> + Send + 'a {
-        Attempt::at_once(self, &call).walk(session, call, operator)
+        Attempt::at_once(self, &call).walk(session, call, requester)
     }
 
     /// Explains the decision about a call without running it.

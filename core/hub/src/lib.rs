@@ -8,7 +8,8 @@
 //! - [`pipeline`]: the steps of a call, one file each; [`entry`]: the audit entry of a call.
 //! - [`catalog`]: the tools, resources and prompts of all servers.
 //! - [`approvals`]: the operator's answers to `ask`, and how long they hold.
-//! - [`elicit`]: the gate for questions that servers ask; [`trace`]: tracing of calls.
+//! - [`requester`]: the other side of a front; [`back_channel`]: the way from a server back to it.
+//! - [`trace`]: tracing of calls.
 //! - [`life`]: starting and stopping servers; [`rates`]: limits on calls over time.
 //! - [`pins`]: the approved definitions of tools.
 //! - [`told`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
@@ -24,7 +25,8 @@ pub mod pipeline;
 pub mod entry;
 pub mod catalog;
 pub mod approvals;
-pub mod elicit;
+pub mod back_channel;
+pub mod requester;
 pub mod absent;
 pub mod life;
 pub mod trace;
@@ -38,6 +40,7 @@ mod servers;
 
 pub use absent::Absent;
 pub use approvals::Approvals;
+pub use back_channel::BackChannel;
 pub use builder::HubBuilder;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
@@ -46,8 +49,9 @@ pub use hub::{Check, Hub, Keep, Limits};
 pub use pins::{NewTools, PinRules, Pins, Review, Standing};
 pub use pipeline::{
     Admission, Asks, Attempt, Delivery, Flowing, Message, Outgoing, Screened, Shape, SideOp,
-    System, SystemMessage, TaskHandle, TaskOp, TaskRequest, Ticket,
+    System, SystemMessage, TaskHandle, TaskOp, TaskRequest, TaskSubscription, Ticket,
 };
 pub use rates::{Rate, Rates};
+pub use requester::{CallGroup, ClientId, ClientIdentity, PersonId, Requester, Unattended};
 pub use servers::{Freshness, Retired, Vitals};
 pub use told::{Door, Explained, Told};

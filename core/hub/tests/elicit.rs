@@ -7,11 +7,12 @@ mod world;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_hub::ports::{Elicitation, Notice, Operator, Reply, Want};
-use capstan_hub::{Answer, Call, Outcome};
+use capstan_hub::ports::{Asking, Notice, Reply};
+use capstan_hub::{Answer, BackChannel, Call, Outcome};
 use capstan_model::{Caller, Front, Target, Trust};
 use capstan_policy::PolicySource;
 use capstan_policy::exposure::Exposure;
+use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::{join, join_all, pending, ready};
 use jiff::Timestamp;
@@ -23,23 +24,24 @@ use world::{Person, Server, World, json, policy, rules};
 const WAIT: Duration = Duration::from_mins(2);
 
 /// Every reply that reached a server, and when, counted from the start of its call.
-type Replies = Arc<Mutex<Vec<(Reply, Duration)>>>;
+type Replies = Arc<Mutex<Vec<(Json, Duration)>>>;
 
-fn question() -> Elicitation {
-    let want = Want::Form(json(r#"{"type":"object","properties":{}}"#));
-    Elicitation { server: "files".parse().unwrap(), message: "which one?".to_owned(), want }
+/// Asks for a form, as a server does.
+async fn ask(back: &BackChannel) -> Json {
+    let params = r#"{"message":"which one?","requestedSchema":{"type":"object","properties":{}}}"#;
+    back.ask(Asking::Elicit, json(params)).await.unwrap()
 }
 
 /// A server whose tool asks so many questions at once and then answers.
 fn asking(questions: usize) -> (Server, Replies) {
     let replies = Replies::default();
     let kept = Arc::clone(&replies);
-    let runs = move |_, operator: Arc<dyn Operator>| {
+    let runs = move |_, back: BackChannel| {
         let kept = Arc::clone(&kept);
         let run = async move {
             let start = Instant::now();
             let ask = || async {
-                let reply = operator.elicit(question()).await;
+                let reply = ask(&back).await;
                 kept.lock().unwrap().push((reply, start.elapsed()));
             };
             join_all((0..questions).map(|_| ask())).await;
@@ -48,6 +50,14 @@ fn asking(questions: usize) -> (Server, Replies) {
         run.boxed()
     };
     (Server { runs: Box::new(runs), ..Server::new("files", &["ask"]) }, replies)
+}
+
+fn accepted() -> Json {
+    json(r#"{"action":"accept","content":{"b":1.0, "a":2}}"#)
+}
+
+fn declined() -> Json {
+    Reply::Decline.to_json()
 }
 
 fn accepting() -> Person {
@@ -65,7 +75,7 @@ fn call() -> Call {
 }
 
 /// Lets the server ask one question under these rules; gives its reply and what was shown.
-async fn asked_under(policy: PolicySource) -> (Reply, Vec<String>) {
+async fn asked_under(policy: PolicySource) -> (Json, Vec<String>) {
     let (server, replies) = asking(1);
     let world = World::new(vec![server], policy);
     let person = Arc::new(accepting());
@@ -79,7 +89,7 @@ async fn asked_under(policy: PolicySource) -> (Reply, Vec<String>) {
 #[tokio::test]
 async fn a_question_reaches_the_operator_and_the_values_reach_the_server_as_written() {
     let (reply, seen) = asked_under(policy(&[], &[], &["*"])).await;
-    assert_eq!(reply, Reply::Accept(Some(json(r#"{"b":1.0, "a":2}"#))));
+    assert_eq!(reply, accepted());
     let form = r#"Form({"type":"object","properties":{}})"#;
     assert_eq!(seen, [format!("files asks: which one? {form}")]);
 }
@@ -93,8 +103,7 @@ async fn a_rule_that_asks_or_allows_shows_the_question() {
         policy(&["Elicit(file)", "Elicit()", "nothing"], &[], &["*"]),
     ] {
         let (reply, seen) = asked_under(rules).await;
-        assert!(matches!(reply, Reply::Accept(_)));
-        assert_eq!(seen.len(), 1);
+        assert_eq!((reply, seen.len()), (accepted(), 1));
     }
 }
 
@@ -105,7 +114,7 @@ async fn a_rule_that_denies_declines_the_question_unseen() {
         policy(&["Elicit(*)"], &[], &["*"]),
         policy(&["Elicit(f?les)"], &["Elicit(files)"], &["*", "Elicit(files)"]),
     ] {
-        assert_eq!(asked_under(rules).await, (Reply::Decline, Vec::new()));
+        assert_eq!(asked_under(rules).await, (declined(), Vec::new()));
     }
 }
 
@@ -119,8 +128,8 @@ async fn a_rule_that_has_expired_declines_nothing_any_more() {
         }
         policy
     };
-    assert!(matches!(asked_under(until(0)).await.0, Reply::Accept(_)));
-    assert_eq!(asked_under(until(1)).await.0, Reply::Decline);
+    assert_eq!(asked_under(until(0)).await.0, accepted());
+    assert_eq!(asked_under(until(1)).await.0, declined());
 }
 
 #[tokio::test]
@@ -130,7 +139,7 @@ async fn a_sandboxed_server_is_declined_unseen_whatever_a_rule_allows() {
         files.trust = Trust::Sandboxed;
         files.exposure = Exposure::new(Some(&["ask".to_owned()]), &[]).unwrap();
     }
-    assert_eq!(asked_under(policy).await, (Reply::Decline, Vec::new()));
+    assert_eq!(asked_under(policy).await, (declined(), Vec::new()));
 }
 
 #[tokio::test(start_paused = true)]
@@ -142,7 +151,7 @@ async fn a_no_of_the_operator_reaches_the_server_as_it_was_meant() {
         let answers = move || ready(said.clone()).boxed();
         let person = Person { answers: Box::new(answers), ..Person::nobody() };
         world.call(&Arc::new(person), call()).await.unwrap();
-        assert_eq!(*replies.lock().unwrap(), [(reply, Duration::ZERO)]);
+        assert_eq!(*replies.lock().unwrap(), [(reply.to_json(), Duration::ZERO)]);
     }
 }
 
@@ -159,7 +168,8 @@ async fn a_question_that_nobody_answers_in_time_is_declined() {
         let answers = move || tokio::time::sleep(thinks).map(|()| Reply::Accept(None)).boxed();
         let person = Person { answers: Box::new(answers), ..Person::nobody() };
         world.call(&Arc::new(person), call()).await.unwrap();
-        assert_eq!(*replies.lock().unwrap(), [expected]);
+        let (reply, after) = expected;
+        assert_eq!(*replies.lock().unwrap(), [(reply.to_json(), after)]);
     }
 }
 
@@ -172,8 +182,8 @@ async fn the_seventeenth_open_question_is_declined_unseen_and_places_are_given_b
         world.call(&person, call()).await.unwrap();
         assert_eq!(person.seen.lock().unwrap().len(), 16 * round);
         let mut replies = replies.lock().unwrap();
-        assert_eq!(*replies.first().unwrap(), (Reply::Decline, Duration::ZERO));
-        assert!(replies.iter().skip(1).eq(vec![&(Reply::Decline, WAIT); 16]), "{replies:?}");
+        assert_eq!(*replies.first().unwrap(), (declined(), Duration::ZERO));
+        assert!(replies.iter().skip(1).eq(vec![&(declined(), WAIT); 16]), "{replies:?}");
         replies.clear();
     }
 }
@@ -187,13 +197,13 @@ async fn the_places_are_those_of_the_whole_hub_and_a_caller_who_goes_away_leaves
     let mut open = Box::pin(world.call(&silent, call()));
     assert!(open.as_mut().now_or_never().is_none());
     world.call(&accepting, call()).await.unwrap();
-    assert_eq!(replies.lock().unwrap().pop(), Some((Reply::Decline, Duration::ZERO)));
+    assert_eq!(replies.lock().unwrap().pop(), Some((declined(), Duration::ZERO)));
     assert_eq!(accepting.seen.lock().unwrap().len(), 0);
 
     drop(open);
     world.call(&accepting, call()).await.unwrap();
     let (reply, _) = replies.lock().unwrap().pop().unwrap();
-    assert!(matches!(reply, Reply::Accept(_)));
+    assert_eq!(reply, accepted());
     assert_eq!(accepting.seen.lock().unwrap().len(), 1);
 }
 
@@ -220,8 +230,8 @@ async fn what_a_server_tells_about_its_work_reaches_the_operator() {
         let (level, text) = ("info".to_owned(), "half done".to_owned());
         Notice::Log { server: "files".parse().unwrap(), level, text, params: json("{}") }
     };
-    let runs = move |_, operator: Arc<dyn Operator>| {
-        operator.notice(notice());
+    let runs = move |_, back: BackChannel| {
+        back.notice(notice());
         ready(Ok(Answer::Whole(json("{}")))).boxed()
     };
     let server = Server { runs: Box::new(runs), ..Server::new("files", &["ask"]) };

@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use capstan_command::{CommandServer, CommandSettings};
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
-    Operator, Question, Reply,
+    About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Item, Listing, Notice, Unanswered,
+    Wishes,
 };
-use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
+use capstan_hub::{Call, Entry, Hub, HubBuilder, Requester};
 use capstan_model::{CallError, Caller, Front, Secret, Target};
 use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_process::once::Program;
 use capstan_wire::Json;
 use futures::FutureExt;
-use futures::future::ready;
 use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -162,8 +161,9 @@ impl Scene {
         let target = Target::tool(format!("s__{tool}"));
         let arguments = Json::from_value(&arguments).unwrap();
         let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
-        let operator = Arc::clone(&self.person) as Arc<dyn Operator>;
-        let screened = self.hub.call(&self.hub.session(), call, operator).await?;
+        let client = Arc::<Person>::clone(&self.person);
+        let requester = Requester { client, ..Requester::unattended() };
+        let screened = self.hub.call(&self.hub.session(), call, requester).await?;
         Ok(screened.result().read().unwrap())
     }
 
@@ -236,13 +236,9 @@ impl Person {
     }
 }
 
-impl Operator for Person {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        ready(Approval::No(Ground::Nobody)).boxed()
-    }
-
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        ready(Reply::Decline).boxed()
+impl ClientSide for Person {
+    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        unreachable!("a program asks nothing")
     }
 
     fn notice(&self, notice: Notice) {
@@ -250,6 +246,18 @@ impl Operator for Person {
             self.seen.lock().unwrap().push(format!("{server}: {message:?}"));
             fs::write(&self.mark, "").unwrap();
         }
+    }
+
+    fn capabilities(&self) -> Option<Json> {
+        None
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes::PERSON
+    }
+
+    fn outlives_answer(&self) -> bool {
+        false
     }
 }
 

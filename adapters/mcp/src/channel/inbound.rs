@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use capstan_hub::ports::{Ask, Asking, Listener, Listing, Notice, Operator, Unanswered};
+use capstan_hub::BackChannel;
+use capstan_hub::ports::{Asking, Listener, Listing, Notice, Unanswered};
 use capstan_model::ServerName;
 use capstan_safety::clean::visible;
 use capstan_safety::mask::Masker;
@@ -59,7 +60,7 @@ type Questions = Mutex<HashMap<RequestId, AbortHandle>>;
 /// A callback for lists that have changed.
 pub(crate) type Changed = Box<dyn Fn(Listing) + Send + Sync>;
 
-/// The settings for a server's questions: the answers that need no operator, and what may be asked.
+/// The settings for a server's questions: the answers that need no client, and what may be asked.
 #[derive(Clone, Debug)]
 pub(crate) struct QuestionSettings {
     pub(crate) server: ServerName,
@@ -190,9 +191,9 @@ impl Inbound {
         let Some(params) = params else { return };
         let tag = || object::get(&object::get(params, "_meta")?, META_SUBSCRIPTION)?.read().ok();
         if let Some(id) = of.or_else(tag)
-            && let Some(subscriber) = self.requests.pending.operator(Some(id))
+            && let Some(subscriber) = self.requests.pending.subscriber(id)
         {
-            subscriber.hear(method, params);
+            subscriber.notify(method, params);
         }
     }
 
@@ -200,8 +201,8 @@ impl Inbound {
         let Some(params) = params else { return };
         let Ok(progress) = params.read::<Progress>() else { return };
         let Some(id) = progress.token.as_u64() else { return };
-        if let Some(operator) = self.requests.pending.progressed(id) {
-            operator.notice(Notice::Progress {
+        if let Some(back) = self.requests.pending.progressed(id) {
+            back.notice(Notice::Progress {
                 server: self.server.clone(),
                 done: progress.done,
                 total: progress.total,
@@ -213,8 +214,8 @@ impl Inbound {
 
     fn log_message(&self, params: Option<&Json>, of: Option<u64>) {
         let Some(params) = params else { return };
-        let Some(operator) = self.requests.pending.hearer(of, params) else {
-            if of.is_none() && !self.requests.pending.has_callers() {
+        let Some(back) = self.requests.pending.log_recipient(of, params) else {
+            if of.is_none() && !self.requests.pending.has_calls() {
                 self.listener.told(&self.server, LOG, Some(params));
             }
             return;
@@ -225,7 +226,7 @@ impl Inbound {
         };
         let level = object::get_string(params, "level").unwrap_or_else(|| "info".to_owned());
         let (server, params) = (self.server.clone(), params.clone());
-        operator.notice(Notice::Log { server, level, text, params });
+        back.notice(Notice::Log { server, level, text, params });
     }
 
     /// Answers a request of the server. Questions that need a person are answered in their own
@@ -261,29 +262,29 @@ impl Inbound {
         if open.is_none()
             && of.is_none()
             && asking != Asking::Roots
-            && self.requests.pending.has_callers()
+            && self.requests.pending.has_calls()
         {
             self.ambiguous(method);
         }
         let (settings, requests) = (self.settings.clone(), Arc::clone(&self.requests));
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
-            let operator = open.as_ref().map(|open| &*open.operator);
+            let back = open.as_ref().map(|open| &open.back);
             let over = async {
                 let Some(open) = &open else { return std::future::pending().await };
                 open.over().await;
                 // Without a known call, the question may belong to any remaining call of that
-                // party.
+                // group.
                 while of.is_none()
-                    && let Some(another) = requests.pending.ask_party(open.operator.party())
+                    && let Some(another) = requests.pending.ask_group(open.back.group())
                 {
                     another.over().await;
                 }
             };
             let answer = tokio::select! {
                 biased;
-                answer = settings.answer(asking, params, operator) => answer,
-                // Dropping the question withdraws it from the operator.
+                answer = settings.answer(asking, params, back) => answer,
+                // Dropping the question withdraws it from the client.
                 () = over => Unanswered::declined(asking),
             };
             drop(open);
@@ -343,21 +344,19 @@ impl QuestionSettings {
         }
     }
 
-    /// Asks the operator; without one the answer is no.
+    /// Asks the client of the call; without one the answer is no.
     pub(crate) async fn answer(
         &self,
         asking: Asking,
         params: Json,
-        operator: Option<&dyn Operator>,
+        back: Option<&BackChannel>,
     ) -> Result<Json, Unanswered> {
-        let able = operator.and_then(Operator::able);
+        let able = back.and_then(BackChannel::capabilities);
         let declared = able.as_ref().map(|able| object::get(able, asking.capability()).is_some());
-        match (asking, operator, declared) {
+        match (asking, back, declared) {
             // The configured roots apply if the caller declares no roots of its own.
             (Asking::Roots, _, None | Some(false)) => Ok(self.own_roots()),
-            (_, Some(operator), None | Some(true)) => {
-                operator.ask(Ask { server: self.server.clone(), asking, params }).await
-            }
+            (_, Some(back), None | Some(true)) => back.ask(asking, params).await,
             (Asking::Elicit, None, _) => Unanswered::declined(asking),
             (_, Some(_), Some(false)) | (Asking::Sample | Asking::Roots, None, _) => {
                 Err(Unanswered::not_offered(asking))

@@ -7,17 +7,19 @@ mod deadline;
 mod tasks;
 pub(crate) mod dispatch;
 pub(crate) mod inbound;
+#[cfg(test)]
+mod test_clients;
 mod truncated;
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::Flow;
-use capstan_hub::ports::{BoxFuture, Item, Operator};
+use capstan_hub::ports::{BoxFuture, Item};
 use capstan_wire::{EnvelopeError, Json, Reply};
 use futures::FutureExt;
 
+use crate::channel::pending::Recipient;
 use crate::channel::requests::Requests;
 use crate::fault::Fault;
 use crate::session::MayRun;
@@ -71,8 +73,8 @@ pub(crate) struct Request<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: &'a Json,
     pub(crate) limit: Duration,
-    /// The operator that gets the server's progress and questions.
-    pub(crate) operator: Option<Arc<dyn Operator>>,
+    /// The receiver of the server's progress, questions or notifications.
+    pub(crate) recipient: Option<Recipient>,
 }
 
 /// The result of a request.

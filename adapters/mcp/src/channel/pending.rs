@@ -4,7 +4,8 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::Operator;
+use capstan_hub::ports::Subscriber;
+use capstan_hub::{BackChannel, CallGroup};
 use capstan_wire::{EnvelopeError, Json, Reply};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::channel::deadline::{DeadlineSignals, EndSignal};
 use crate::channel::tasks::StartedTasks;
+use crate::session::client::RequestedBy;
 
 /// How far progress can extend a deadline, as a multiple of the limit.
 const MAX_EXTENSIONS: u32 = 10;
@@ -37,8 +39,17 @@ pub(crate) struct Waiting {
 /// An open question of the server. While it is open, the deadline of its call is paused, because
 /// the server waits for a person.
 pub(crate) struct OpenQuestion {
-    pub(crate) operator: Arc<dyn Operator>,
+    pub(crate) back: BackChannel,
     signals: Arc<DeadlineSignals>,
+}
+
+/// The receiver of the messages that a server sends while it works on a request.
+pub(crate) enum Recipient {
+    /// The client of a call.
+    Client(BackChannel),
+    /// The receiver of a subscription's notifications, which takes part in no call, and the
+    /// capabilities of its client.
+    Subscriber { subscriber: Arc<dyn Subscriber>, capabilities: Json },
 }
 
 /// The reason why waiting ended without a reply.
@@ -58,27 +69,27 @@ pub(crate) enum NoReply {
 
 struct Waiter {
     reply: oneshot::Sender<Result<Reply, NoReply>>,
-    operator: Option<Arc<dyn Operator>>,
+    recipient: Option<Recipient>,
     signals: Arc<DeadlineSignals>,
     /// Dropped when the request is over, for any reason.
     _end: EndSignal,
 }
 
-/// A call in flight whose operator can get notices and questions.
+/// A call in flight whose client can get notices and questions.
 struct Call<'a> {
     id: u64,
     waiter: &'a Waiter,
-    operator: &'a Arc<dyn Operator>,
+    back: &'a BackChannel,
 }
 
 // === impl Pending ===
 
 impl Pending {
-    pub(crate) fn add(&self, id: u64, operator: Option<Arc<dyn Operator>>) -> Waiting {
+    pub(crate) fn add(&self, id: u64, recipient: Option<Recipient>) -> Waiting {
         let (tx, rx) = oneshot::channel();
         let signals = Arc::new(DeadlineSignals::default());
         let end = EndSignal::of(&signals);
-        let waiter = Waiter { reply: tx, operator, signals: Arc::clone(&signals), _end: end };
+        let waiter = Waiter { reply: tx, recipient, signals: Arc::clone(&signals), _end: end };
         self.map().insert(id, waiter);
         Waiting { reply: rx, signals }
     }
@@ -87,8 +98,8 @@ impl Pending {
     pub(crate) fn answer(&self, id: u64, reply: Reply) {
         let waiter = self.map().remove(&id);
         if let Some(waiter) = waiter {
-            if let Some(operator) = waiter.operator.filter(|operator| operator.hears_on()) {
-                self.started.note(id, operator, &reply);
+            if let Some(back) = waiter.client().filter(|back| back.outlives_answer()) {
+                self.started.note(id, back, &reply);
             }
             // The receiver may have been dropped in between.
             drop(waiter.reply.send(Ok(reply)));
@@ -106,7 +117,7 @@ impl Pending {
     /// The ids of the requests that belong to no call: the handshake, lists, pings.
     pub(crate) fn without_call(&self) -> Vec<u64> {
         let map = self.map();
-        map.iter().filter(|(_, waiter)| waiter.operator.is_none()).map(|(id, _)| *id).collect()
+        map.iter().filter(|(_, waiter)| waiter.recipient.is_none()).map(|(id, _)| *id).collect()
     }
 
     /// The id of the pending request, if there is exactly one.
@@ -115,68 +126,75 @@ impl Pending {
         if let [only] = *ids { Some(only) } else { None }
     }
 
-    /// The operator of request `id`. Records the progress, which extends the request's deadline.
-    pub(crate) fn progressed(&self, id: u64) -> Option<Arc<dyn Operator>> {
-        let operator = self.map().get(&id).map(|waiter| {
+    /// The client of request `id`. Records the progress, which extends the request's deadline.
+    pub(crate) fn progressed(&self, id: u64) -> Option<BackChannel> {
+        let client = self.map().get(&id).map(|waiter| {
             waiter.signals.progress();
-            waiter.operator.clone()
+            waiter.client().cloned()
         });
-        operator.unwrap_or_else(|| self.started.of(id))
+        client.unwrap_or_else(|| self.started.of(id))
     }
 
-    /// The operator that gets a log message that came on the stream of request `of`.
-    pub(crate) fn hearer(&self, of: Option<u64>, params: &Json) -> Option<Arc<dyn Operator>> {
+    /// The client that gets a log message that came on the stream of request `of`.
+    pub(crate) fn log_recipient(&self, of: Option<u64>, params: &Json) -> Option<BackChannel> {
         let task = if of.is_none() { self.started.about(params) } else { None };
-        task.or_else(|| self.operator(of))
+        task.or_else(|| self.client(of))
     }
 
-    /// The operator of request `of`; without one, the operator of the youngest call in flight.
+    /// The client of request `of`; without one, the client of the youngest call in flight.
     ///
     /// Over stdio a server does not say which call a message belongs to. If calls of several
-    /// parties are in flight, the message is delivered to none: no party may see what is meant for
+    /// groups are in flight, the message is delivered to none: no client may see what is meant for
     /// another.
-    pub(crate) fn operator(&self, of: Option<u64>) -> Option<Arc<dyn Operator>> {
+    pub(crate) fn client(&self, of: Option<u64>) -> Option<BackChannel> {
         let map = self.map();
         match of {
-            Some(id) => map.get(&id)?.operator.clone(),
-            None => youngest(Call::all(&map)).map(|call| Arc::clone(call.operator)),
+            Some(id) => map.get(&id)?.client().cloned(),
+            None => youngest(Call::all(&map)).map(|call| call.back.clone()),
         }
     }
 
-    /// Opens a question to that operator; a question of a task goes to the operator of the task.
+    /// The subscriber of request `id`, if that is a subscription.
+    pub(crate) fn subscriber(&self, id: u64) -> Option<Arc<dyn Subscriber>> {
+        match self.map().get(&id)?.recipient.as_ref()? {
+            Recipient::Subscriber { subscriber, .. } => Some(Arc::clone(subscriber)),
+            Recipient::Client(_) => None,
+        }
+    }
+
+    /// Opens a question to that client; a question of a task goes to the client of the task.
     pub(crate) fn ask(&self, of: Option<u64>, params: &Json) -> Option<OpenQuestion> {
         if of.is_none()
-            && let Some(operator) = self.started.about(params)
+            && let Some(back) = self.started.about(params)
         {
-            // Preferably on a request of that party that is in flight, such as one for the task's
+            // Preferably on a request of that group that is in flight, such as one for the task's
             // result.
-            let waiting = self.ask_party(operator.party());
-            return waiting.or_else(|| Some(OpenQuestion::open(operator, Arc::default())));
+            let waiting = self.ask_group(back.group());
+            return waiting.or_else(|| Some(OpenQuestion::open(back, Arc::default())));
         }
         let map = self.map();
         let waiter = match of {
             Some(id) => map.get(&id)?,
             None => asker(&map)?,
         };
-        let (operator, signals) = (waiter.operator.clone()?, Arc::clone(&waiter.signals));
+        let (back, signals) = (waiter.client()?.clone(), Arc::clone(&waiter.signals));
         drop(map);
-        Some(OpenQuestion::open(operator, signals))
+        Some(OpenQuestion::open(back, signals))
     }
 
-    /// Opens a question to an operator of that party that has a call in flight.
-    pub(crate) fn ask_party(&self, party: u64) -> Option<OpenQuestion> {
+    /// Opens a question to the client of a call in flight of that group.
+    pub(crate) fn ask_group(&self, group: CallGroup) -> Option<OpenQuestion> {
         let map = self.map();
-        let is_of =
-            |waiter: &&Waiter| waiter.caller().is_some_and(|caller| caller.party() == party);
+        let is_of = |waiter: &&Waiter| waiter.client().is_some_and(|back| back.group() == group);
         let waiter = map.values().find(is_of)?;
-        let (operator, signals) = (waiter.operator.clone()?, Arc::clone(&waiter.signals));
+        let (back, signals) = (waiter.client()?.clone(), Arc::clone(&waiter.signals));
         drop(map);
-        Some(OpenQuestion::open(operator, signals))
+        Some(OpenQuestion::open(back, signals))
     }
 
-    /// True if a call is in flight whose operator could be asked.
-    pub(crate) fn has_callers(&self) -> bool {
-        self.map().values().any(|waiter| waiter.caller().is_some())
+    /// True if a call is in flight whose client could be asked.
+    pub(crate) fn has_calls(&self) -> bool {
+        self.map().values().any(|waiter| waiter.client().is_some())
     }
 
     /// True if a request waits for this reply.
@@ -199,12 +217,37 @@ impl Pending {
     }
 }
 
+// === impl Recipient ===
+
+impl Recipient {
+    /// The client of a call; `None` for a subscription.
+    pub(crate) fn client(&self) -> Option<&BackChannel> {
+        match self {
+            Self::Client(back) => Some(back),
+            Self::Subscriber { .. } => None,
+        }
+    }
+
+    /// True if the request asks for progress notifications.
+    pub(crate) fn wants_progress(&self) -> bool {
+        self.client().is_none_or(|back| back.wishes().progress)
+    }
+
+    /// The requester, as a modern server is told.
+    pub(crate) fn requester(&self) -> RequestedBy {
+        match self {
+            Self::Client(back) => RequestedBy::client(back),
+            Self::Subscriber { capabilities, .. } => RequestedBy::Program(capabilities.clone()),
+        }
+    }
+}
+
 // === impl Waiter ===
 
 impl Waiter {
-    /// The operator that made the call; `None` for a subscription.
-    fn caller(&self) -> Option<&Arc<dyn Operator>> {
-        self.operator.as_ref().filter(|operator| !operator.is_subscriber())
+    /// The client of the call; `None` for a subscription.
+    fn client(&self) -> Option<&BackChannel> {
+        self.recipient.as_ref()?.client()
     }
 }
 
@@ -214,7 +257,7 @@ impl<'a> Call<'a> {
     fn all(waiters: &'a Waiters) -> impl Iterator<Item = Self> + Clone {
         waiters
             .iter()
-            .filter_map(|(id, waiter)| Some(Self { id: *id, waiter, operator: waiter.caller()? }))
+            .filter_map(|(id, waiter)| Some(Self { id: *id, waiter, back: waiter.client()? }))
     }
 
     /// True if the call waits for the answer to a question. Until then it is not expected to ask
@@ -224,25 +267,25 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The youngest of these calls, if all belong to one party.
+/// The youngest of these calls, if all belong to one group.
 fn youngest<'a>(calls: impl Iterator<Item = Call<'a>> + Clone) -> Option<Call<'a>> {
-    let party = calls.clone().next()?.operator.party();
-    let is_one = calls.clone().all(|call| call.operator.party() == party);
+    let group = calls.clone().next()?.back.group();
+    let is_one = calls.clone().all(|call| call.back.group() == group);
     if is_one { calls.max_by_key(|call| call.id) } else { None }
 }
 
 /// The call that a question without a request id belongs to.
 ///
 /// A client that never answers its question must not block questions to other clients of the same
-/// person: if several parties have calls in flight, calls with an open question are skipped.
+/// person: if several groups have calls in flight, calls with an open question are skipped.
 fn asker(waiters: &Waiters) -> Option<&Waiter> {
     let calls = Call::all(waiters);
     if let Some(call) = youngest(calls.clone()) {
         return Some(call.waiter);
     }
     let asker = youngest(calls.clone().filter(|call| !call.has_asked()))?;
-    let person = asker.operator.person();
-    let is_theirs = |call: Call<'_>| call.operator.person() == person;
+    let person = asker.back.person();
+    let is_theirs = |call: Call<'_>| call.back.person() == person;
     calls.filter(Call::has_asked).all(is_theirs).then_some(asker.waiter)
 }
 
@@ -289,9 +332,9 @@ impl Waiting {
 // === impl OpenQuestion ===
 
 impl OpenQuestion {
-    fn open(operator: Arc<dyn Operator>, signals: Arc<DeadlineSignals>) -> Self {
+    fn open(back: BackChannel, signals: Arc<DeadlineSignals>) -> Self {
         signals.ask();
-        Self { operator, signals }
+        Self { back, signals }
     }
 
     /// Waits until the call of the question is over: after that no answer is needed.

@@ -1,44 +1,22 @@
-//! Tests of deadlines and of the choice of the operator.
+//! Tests of deadlines and of the choice of the client.
 
-use capstan_hub::ports::Reply as Given;
-use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Notice, Question};
+use capstan_hub::{ClientIdentity, PersonId};
 
 use super::*;
+use crate::channel::test_clients::{TestClient, number};
 
-/// An operator that is never asked anything.
-#[derive(Default)]
-struct Nobody {
-    party: u64,
-    person: u64,
-    subscribes: bool,
+/// The only client.
+fn client() -> Option<Recipient> {
+    Some(Recipient::Client(TestClient::new(0).back(ClientIdentity::default())))
 }
 
-impl Operator for Nobody {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+/// A subscriber that is never told anything.
+struct Silent;
+
+impl Subscriber for Silent {
+    fn notify(&self, _: &str, _: &Json) {
         unreachable!()
     }
-
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Given> {
-        unreachable!()
-    }
-
-    fn notice(&self, _: Notice) {}
-
-    fn party(&self) -> u64 {
-        self.party
-    }
-
-    fn person(&self) -> u64 {
-        self.person
-    }
-
-    fn is_subscriber(&self) -> bool {
-        self.subscribes
-    }
-}
-
-fn nobody() -> Arc<dyn Operator> {
-    Arc::new(Nobody::default())
 }
 
 const LIMIT: Duration = Duration::from_secs(1);
@@ -95,7 +73,7 @@ fn ask(pending: &Pending) -> Option<OpenQuestion> {
 #[tokio::test(start_paused = true)]
 async fn the_time_that_a_question_is_open_does_not_count_for_its_call() {
     let (pending, begun) = (Pending::default(), Instant::now());
-    let (older, younger) = (pending.add(1, Some(nobody())), pending.add(2, Some(nobody())));
+    let (older, younger) = (pending.add(1, client()), pending.add(2, client()));
     tokio::join!(
         async { check(&(older.wait(LIMIT).await, begun.elapsed()), LIMIT) },
         async { check(&(younger.wait(LIMIT).await, begun.elapsed()), LIMIT * 31) },
@@ -114,7 +92,7 @@ async fn the_time_that_a_question_is_open_does_not_count_for_its_call() {
 #[tokio::test(start_paused = true)]
 async fn a_question_puts_off_no_end_but_the_deadline() {
     let pending = Pending::default();
-    let waiting = pending.add(1, Some(nobody()));
+    let waiting = pending.add(1, client());
     let question = ask(&pending).unwrap();
     tokio::join!(
         async { assert!(matches!(waiting.wait(LIMIT).await, Err(NoReply::Gone))) },
@@ -126,14 +104,14 @@ async fn a_question_puts_off_no_end_but_the_deadline() {
     assert!(ask(&pending).is_none(), "nobody is behind it");
 }
 
-/// Calls from the oldest on: party, person, and `true` if it waits for an answer.
+/// Calls from the oldest on: group, person, and `true` if it waits for an answer.
 type Calls = &'static [(u64, u64, bool)];
 
 #[test]
-fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
+fn what_no_call_is_named_for_is_for_the_only_group_that_can_be_meant() {
     const ASKED: bool = true;
-    // With the operator that gets notices, and the operator that gets questions.
-    let table: [(Calls, Option<usize>, Option<usize>); 11] = [
+    // With the client that gets notices, and the client that gets questions.
+    let table: [(Calls, Option<u64>, Option<u64>); 11] = [
         (&[], None, None),
         (&[(1, 1, false)], Some(0), Some(0)),
         (&[(1, 1, false), (1, 1, false)], Some(1), Some(1)),
@@ -151,32 +129,38 @@ fn what_no_call_is_named_for_is_for_the_only_party_that_can_be_meant() {
     for (calls, told, asked) in table {
         let pending = Pending::default();
         let mut held = Vec::new();
-        for (id, (party, person, has_asked)) in (0..).zip(calls) {
-            let (party, person, subscribes) = (*party, *person, false);
-            let operator: Arc<dyn Operator> = Arc::new(Nobody { party, person, subscribes });
-            held.push((pending.add(id, Some(Arc::clone(&operator))), operator));
+        for (id, (group, person, has_asked)) in (0..).zip(calls) {
+            let (group, person) = (CallGroup(*group), PersonId(*person));
+            let identity = ClientIdentity { group, person, client: None };
+            let back = TestClient::new(id).back(identity);
+            held.push(pending.add(id, Some(Recipient::Client(back))));
             if *has_asked {
                 pending.map()[&id].signals.ask();
             }
         }
-        let at = |meant: &Arc<dyn Operator>| held.iter().position(|(_, o)| Arc::ptr_eq(o, meant));
-        assert_eq!(pending.operator(None).map(|meant| at(&meant).unwrap()), told, "{calls:?}");
-        let asking = ask(&pending);
-        assert_eq!(asking.map(|asking| at(&asking.operator).unwrap()), asked, "{calls:?}");
-        assert_eq!(pending.has_callers(), !calls.is_empty());
+        assert_eq!(pending.client(None).as_ref().map(number), told, "{calls:?}");
+        assert_eq!(ask(&pending).map(|asking| number(&asking.back)), asked, "{calls:?}");
+        assert_eq!(pending.has_calls(), !calls.is_empty());
     }
 }
 
 #[test]
 fn a_subscription_is_heard_by_its_own_name_and_is_otherwise_nobodys_call() {
     let pending = Pending::default();
-    let subscriber: Arc<dyn Operator> = Arc::new(Nobody { subscribes: true, ..Nobody::default() });
-    let _subscription = pending.add(1, Some(Arc::clone(&subscriber)));
-    assert!(pending.operator(None).is_none() && ask(&pending).is_none());
-    assert!(!pending.has_callers() && pending.ask_party(0).is_none());
-    let caller: Arc<dyn Operator> = Arc::new(Nobody { party: 2, ..Nobody::default() });
-    let _call = pending.add(2, Some(Arc::clone(&caller)));
-    assert!(Arc::ptr_eq(&pending.operator(None).unwrap(), &caller));
-    assert!(Arc::ptr_eq(&ask(&pending).unwrap().operator, &caller));
-    assert!(Arc::ptr_eq(&pending.operator(Some(1)).unwrap(), &subscriber));
+    let subscriber: Arc<dyn Subscriber> = Arc::new(Silent);
+    let _subscription = pending.add(
+        1,
+        Some(Recipient::Subscriber {
+            subscriber: Arc::clone(&subscriber),
+            capabilities: Json::empty_object(),
+        }),
+    );
+    assert!(pending.client(None).is_none() && ask(&pending).is_none());
+    assert!(!pending.has_calls() && pending.ask_group(CallGroup(0)).is_none());
+    let back = TestClient::new(7).back(ClientIdentity::default());
+    let _call = pending.add(2, Some(Recipient::Client(back)));
+    assert_eq!(pending.client(None).as_ref().map(number), Some(7));
+    assert_eq!(ask(&pending).map(|asking| number(&asking.back)), Some(7));
+    assert!(Arc::ptr_eq(&pending.subscriber(1).unwrap(), &subscriber));
+    assert!(pending.client(Some(1)).is_none() && pending.subscriber(2).is_none());
 }

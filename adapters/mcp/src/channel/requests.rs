@@ -100,8 +100,8 @@ impl Requests {
         if let Some(fault) = self.gone() {
             return Err(RequestError::NotSent(fault.to_string()));
         }
-        let Request { id, method, limit, operator, .. } = request;
-        let waiting = self.pending.add(id, operator);
+        let Request { id, method, limit, recipient, .. } = request;
+        let waiting = self.pending.add(id, recipient);
         // The protocol has no way to cancel these.
         let silently = matches!(method, "initialize" | "server/discover");
         let mut abandon = Abandon { requests: self, id, silently };

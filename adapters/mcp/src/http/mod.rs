@@ -41,6 +41,7 @@ use self::era::HttpEra;
 use self::large_reply::LargeBody;
 use self::refusal::{Refusal, error_in};
 use crate::channel::dispatch::dispatch;
+use crate::channel::pending::Recipient;
 use crate::channel::requests::{ExchangeError, Requests};
 use crate::channel::{Channel, Request, RequestError, Response};
 use crate::fault::Fault;
@@ -136,15 +137,15 @@ impl Channel for HttpChannel {
         may_run: MayRun,
     ) -> BoxFuture<'a, Result<Response<Box<Flow>>, RequestError>> {
         let (id, method, params, http) = (request.id, request.method, request.params, &self.http);
-        let (operator, limit) = (request.operator.clone(), request.limit);
+        let client = request.recipient.as_ref().and_then(Recipient::client).cloned();
+        let limit = request.limit;
         async move {
             let exchange = pin!(async move {
                 let large = http.exchange(id, method, params, BodyMode::Streamed).await?;
                 let Some(large) = large else { return Ok(None) };
                 // Checked only now: meanwhile a message may have been sent to the client, and after
-                // that it mode only a whole answer.
-                if operator.is_some_and(|operator| operator.wishes().flow) && !HttpBase::is_logged()
-                {
+                // that it takes only a whole answer.
+                if client.is_some_and(|back| back.wishes().flow) && !HttpBase::is_logged() {
                     let flow = Box::pin(http.stream_reply(id, may_run, limit, large)).await;
                     return flow.map_err(ExchangeError::from);
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use capstan_hub::ports::{BoxFuture, Connection, Item, Listing, Operator};
+use capstan_hub::ports::{BoxFuture, Connection, Item, Listing};
 use capstan_hub::{Answer, Message, Outgoing, SideOp};
 use capstan_model::CallError;
 use futures::FutureExt;
@@ -58,15 +58,11 @@ impl Connection for Session {
         .boxed()
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
-            let result = self.dispatch(outgoing, operator).instrument(self.span()).await;
+            let result = self.dispatch(outgoing).instrument(self.span()).await;
             match (&result, outgoing.message()) {
-                (Ok(_), Message::Call(_)) if self.connection.process().is_none() => {
+                (Ok(_), Message::Call(..)) if self.connection.process().is_none() => {
                     self.report(|lifecycle, _| lifecycle.worked());
                 }
                 (Ok(_), Message::Side(admission)) if *admission.op() == SideOp::Subscribe => {
@@ -110,14 +106,10 @@ impl Connection for DormantConnection {
         ready(Ok(Arc::from([]))).boxed()
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
             let session = self.0.session().await?;
-            Connection::send(&*session, outgoing, operator).await
+            Connection::send(&*session, outgoing).await
         }
         .boxed()
     }

@@ -2,10 +2,29 @@
 
 use std::sync::LazyLock;
 
-use capstan_hub::ports::Operator;
+use capstan_hub::BackChannel;
 use capstan_wire::{Json, compose, object, protocol};
 
 use crate::settings::{CommonSettings, Elicitation, Others};
+
+/// The requester of a message to a modern server.
+pub(crate) enum RequestedBy {
+    /// We ourselves, for example for a list.
+    Us,
+    /// A person.
+    Person,
+    /// A client program with these capabilities.
+    Program(Json),
+}
+
+// === impl RequestedBy ===
+
+impl RequestedBy {
+    /// The client behind a back channel.
+    pub(crate) fn client(back: &BackChannel) -> Self {
+        back.capabilities().map_or(Self::Person, Self::Program)
+    }
+}
 
 /// The client's name and version, in both eras.
 pub(crate) fn client_info() -> Json {
@@ -41,16 +60,14 @@ fn offered(settings: &CommonSettings, others: Others) -> Json {
 }
 
 /// The capabilities of the caller, which a modern server gets with every request.
-fn caller_capabilities(settings: &CommonSettings, operator: Option<&dyn Operator>) -> Json {
-    let able = match (operator, settings.others) {
-        (Some(operator), _) => match operator.able() {
-            Some(able) => able,
-            // A person, who may use a shell of a gateway's operator.
-            None => return offered(settings, Others::People),
-        },
-        (None, Others::People) => return offered(settings, Others::People),
-        // A request without a caller, such as for a list.
-        (None, Others::Clients) => return Json::empty_object(),
+fn caller_capabilities(settings: &CommonSettings, requester: RequestedBy) -> Json {
+    let able = match (requester, settings.others) {
+        (RequestedBy::Program(able), _) => able,
+        // A person may use a shell of a gateway's operator.
+        (RequestedBy::Person, _) | (RequestedBy::Us, Others::People) => {
+            return offered(settings, Others::People);
+        }
+        (RequestedBy::Us, Others::Clients) => return Json::empty_object(),
     };
     match settings.elicitation {
         Elicitation::Offered => able,
@@ -60,19 +77,19 @@ fn caller_capabilities(settings: &CommonSettings, operator: Option<&dyn Operator
 
 /// The `_meta` of a modern request that belongs to no call.
 pub(crate) fn own_metadata(settings: &CommonSettings) -> Json {
-    let members = client_metadata(settings, None);
+    let members = client_metadata(settings, RequestedBy::Us);
     compose::object(&members.each_ref().map(|(key, value)| (*key, value)))
 }
 
 /// The members of `_meta` in every modern request: the revision, and the client that sends it.
 pub(crate) fn client_metadata(
     settings: &CommonSettings,
-    operator: Option<&dyn Operator>,
+    requester: RequestedBy,
 ) -> [(&'static str, Json); 3] {
     static REVISION: LazyLock<Json> = LazyLock::new(|| compose::string(protocol::MODERN));
     [
         (protocol::META_VERSION, REVISION.clone()),
         (protocol::META_CLIENT, client_info()),
-        (protocol::META_CAPABILITIES, caller_capabilities(settings, operator)),
+        (protocol::META_CAPABILITIES, caller_capabilities(settings, requester)),
     ]
 }

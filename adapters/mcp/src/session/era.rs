@@ -1,9 +1,9 @@
 //! The two eras of the protocol, and the differences between them in requests and results.
 
-use capstan_hub::ports::{Operator, Wishes};
+use capstan_hub::ports::Wishes;
 use capstan_wire::{BadJson, Json, compose, object, protocol};
 
-use crate::session::client::client_metadata;
+use crate::session::client::{RequestedBy, client_metadata};
 use crate::settings::CommonSettings;
 
 /// The members of `_meta` with which a modern client describes itself in each request. They are
@@ -79,7 +79,7 @@ impl Era {
         }
         let theirs = object::get(&params, "_meta").and_then(|meta| object::members(&meta).ok());
         let mut meta = theirs.unwrap_or_default();
-        for (key, value) in client_metadata(settings, None) {
+        for (key, value) in client_metadata(settings, RequestedBy::Us) {
             if !meta.iter().any(|(name, _)| name == key) {
                 meta.push((key.to_owned(), value));
             }
@@ -88,18 +88,17 @@ impl Era {
     }
 
     /// The params of a call: those of the client, which otherwise stay unchanged, with the metadata
-    /// that the era requires and the progress token `id` if the caller wants progress.
+    /// that the era requires and the progress token, if the caller wants progress.
     pub(crate) fn call_params(
         self,
         params: &Json,
-        id: u64,
-        operator: &dyn Operator,
+        progress: Option<u64>,
+        requester: impl FnOnce() -> RequestedBy,
         settings: &CommonSettings,
     ) -> Result<Json, BadJson> {
-        let progress = operator.wishes().progress.then(|| compose::number(id));
         let (params, ours) = match self {
             Self::Legacy { .. } => (without_meta(params, &CLIENT_METADATA), None),
-            Self::Modern => (params.clone(), Some(client_metadata(settings, Some(operator)))),
+            Self::Modern => (params.clone(), Some(client_metadata(settings, requester()))),
         };
         if progress.is_none() && ours.is_none() {
             return Ok(params);
@@ -111,7 +110,7 @@ impl Era {
             None => meta.push((key.to_owned(), value)),
         };
         if let Some(token) = progress {
-            set(protocol::META_PROGRESS, token);
+            set(protocol::META_PROGRESS, compose::number(token));
         }
         if let Some(ours) = ours {
             for (key, value) in ours {

@@ -158,7 +158,7 @@ async fn discover(
     let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
     let method = "server/discover";
-    connection.request(Request { id, method, params: &params, limit, operator: None }).await
+    connection.request(Request { id, method, params: &params, limit, recipient: None }).await
 }
 
 /// Reads the reply to the probe. A reply that is not clearly modern means legacy.
@@ -199,7 +199,7 @@ async fn initialize(
     ]);
     let id = connection.requests().next_id();
     let limit = settings.startup_timeout;
-    let request = Request { id, method: "initialize", params: &params, limit, operator: None };
+    let request = Request { id, method: "initialize", params: &params, limit, recipient: None };
     let reply = connection.request(request).await;
     let result = match reply {
         Ok(Reply::Result(result)) => result,

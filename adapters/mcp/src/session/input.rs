@@ -1,9 +1,8 @@
 //! Input that a modern server requires before it continues a call.
 //! It is passed on to the client, or answered here.
 
-use std::sync::Arc;
-
-use capstan_hub::ports::{Asking, Operator, Reply as Answer, Unanswered};
+use capstan_hub::BackChannel;
+use capstan_hub::ports::{Asking, Reply as Answer, Unanswered};
 use capstan_model::CallError;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
@@ -15,8 +14,8 @@ impl Session {
     /// True if the server's requests for input can be passed on to the client unchanged.
     /// The client must want that, and must have declared the capabilities for all of them.
     /// Otherwise they are answered here.
-    pub(crate) fn hands_out(&self, required: &Json, operator: &Arc<dyn Operator>) -> bool {
-        let (Some(able), true) = (operator.able(), operator.wishes().input_required) else {
+    pub(crate) fn hands_out(&self, required: &Json, back: &BackChannel) -> bool {
+        let (Some(able), true) = (back.capabilities(), back.wishes().input_required) else {
             return false;
         };
         let requests = object::get(required, "inputRequests").unwrap_or_else(Json::empty_object);
@@ -45,14 +44,14 @@ impl Session {
         &self,
         params: &Json,
         required: &Json,
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
     ) -> Result<Json, CallError> {
         let broken = |_| self.broken("its request for input is malformed".to_owned());
         let requests = object::get(required, "inputRequests").unwrap_or_else(Json::empty_object);
         let asked = object::members(&requests).map_err(broken)?;
-        // All at once: the operator may want to see them together.
+        // All at once: the client may want to see them together.
         let answering = asked.into_iter().map(|(key, request)| async move {
-            Ok::<_, CallError>((key, self.answer_input(&request, operator).await?))
+            Ok::<_, CallError>((key, self.answer_input(&request, back).await?))
         });
         let answers = try_join_all(answering).await?;
         let answers: Vec<(&str, &Json)> = answers.iter().map(|(k, v)| (k.as_str(), v)).collect();
@@ -67,18 +66,14 @@ impl Session {
         Ok(params)
     }
 
-    async fn answer_input(
-        &self,
-        request: &Json,
-        operator: &Arc<dyn Operator>,
-    ) -> Result<Json, CallError> {
+    async fn answer_input(&self, request: &Json, back: &BackChannel) -> Result<Json, CallError> {
         let method = object::get_string(request, "method").unwrap_or_default();
         let asking = Asking::of_method(&method).filter(|asking| self.questions.may_ask(*asking));
         let Some(asking) = asking else {
             return Err(self.broken(format!("it asks for `{method}`, which was not offered")));
         };
         let params = object::get(request, "params").unwrap_or_else(Json::empty_object);
-        match self.questions.answer(asking, params, Some(&**operator)).await {
+        match self.questions.answer(asking, params, Some(back)).await {
             Ok(answer) => Ok(answer),
             Err(Unanswered { code: METHOD_NOT_FOUND, message }) => {
                 Err(self.broken(format!("it asks for `{method}`, which got no answer: {message}")))

@@ -4,7 +4,7 @@
 //! [`subscriptions`] those in notifications. This file sends calls, [`side`] everything else that
 //! the pipeline lets through, [`listing`] reads lists, [`input`] answers requests for input.
 
-mod client;
+pub(crate) mod client;
 pub(crate) mod era;
 pub(crate) mod handshake;
 mod input;
@@ -14,16 +14,18 @@ mod subscriptions;
 
 use std::sync::{Arc, OnceLock};
 
-use capstan_hub::ports::{About, Item, Listing, Operator};
-use capstan_hub::{Answer, Flow, Ticket};
+use capstan_hub::ports::{About, Item, Listing};
+use capstan_hub::{Answer, BackChannel, Flow, Ticket};
 use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, Reply, RpcError, object, protocol};
 use futures::FutureExt;
 use tracing::{Instrument, debug};
 
 use crate::channel::inbound::QuestionSettings;
+use crate::channel::pending::Recipient;
 use crate::channel::{Channel, Request, RequestError, Response};
 use crate::server::SessionOwner;
+use crate::session::client::RequestedBy;
 use crate::session::era::Era;
 use crate::session::handshake::Handshake;
 use crate::session::listing::{Lists, SharedList};
@@ -120,7 +122,7 @@ impl Session {
         let params = params.map_err(|error| self.broken(error.to_string()))?;
         let id = self.connection.requests().next_id();
         let limit = self.settings.timeout;
-        let request = Request { id, method, params: &params, limit, operator: None };
+        let request = Request { id, method, params: &params, limit, recipient: None };
         let reply = self.connection.request(request).await;
         reply.map_err(|error| self.request_failed(error, MayRun::No))
     }
@@ -129,16 +131,16 @@ impl Session {
     pub(crate) async fn run(
         &self,
         ticket: &Ticket,
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
     ) -> Result<Answer, CallError> {
         let mut params = ticket.params().clone();
         for _ in 0..MAX_ROUNDS {
-            let answer = self.send(ticket, &params, operator).await?;
+            let answer = self.send(ticket, &params, back).await?;
             let Answer::Whole(result) = &answer else { return Ok(answer) };
-            if !self.era.requires_input(result) || self.hands_out(result, operator) {
+            if !self.era.requires_input(result) || self.hands_out(result, back) {
                 return Ok(answer);
             }
-            params = self.with_input(ticket.params(), result, operator).await?;
+            params = self.with_input(ticket.params(), result, back).await?;
         }
         Err(self.broken(format!("it asked for input more than {MAX_ROUNDS} times in one call")))
     }
@@ -147,9 +149,9 @@ impl Session {
         &self,
         ticket: &Ticket,
         params: &Json,
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
     ) -> Result<Answer, CallError> {
-        let response = self.send_once(ticket, params, operator).await?;
+        let response = self.send_once(ticket, params, back).await?;
         if let Response::Reply(Reply::Error(error)) = &response
             && error.code == protocol::HEADER_MISMATCH
         {
@@ -167,14 +169,16 @@ impl Session {
         &self,
         ticket: &Ticket,
         params: &Json,
-        operator: &Arc<dyn Operator>,
+        back: &BackChannel,
     ) -> Result<Response<Box<Flow>>, CallError> {
         let id = self.connection.requests().next_id();
-        let params = self.call_params(params, id, &**operator)?;
+        let wishes = back.wishes();
+        let progress = wishes.progress.then_some(id);
+        let params = self.call_params(params, progress, || RequestedBy::client(back))?;
         let (method, limit) = (ticket.kind().method(), self.settings.timeout);
-        let may_stream = self.era.may_stream(operator.wishes());
-        let operator = Some(Arc::clone(operator));
-        let request = Request { id, method, params: &params, limit, operator };
+        let may_stream = self.era.may_stream(wishes);
+        let recipient = Some(Recipient::Client(back.clone()));
+        let request = Request { id, method, params: &params, limit, recipient };
         let may_run = if ticket.effect().may_write() { MayRun::Yes } else { MayRun::No };
         let response = if may_stream {
             self.connection.call(request, may_run).await
@@ -190,13 +194,13 @@ impl Session {
         })
     }
 
-    pub(crate) fn call_params(
+    fn call_params(
         &self,
         params: &Json,
-        id: u64,
-        operator: &dyn Operator,
+        progress: Option<u64>,
+        requester: impl FnOnce() -> RequestedBy,
     ) -> Result<Json, CallError> {
-        let params = self.era.call_params(params, id, operator, &self.settings);
+        let params = self.era.call_params(params, progress, requester, &self.settings);
         params.map_err(|_| self.broken("the params are not an object".to_owned()))
     }
 

@@ -1,26 +1,21 @@
 //! Requests to a connected server besides calls and lists: completions, tasks, pings.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::ports::Operator;
-use capstan_hub::{Answer, Message, Outgoing, SideOp, TaskOp};
+use capstan_hub::{Answer, Message, Outgoing, SideOp};
 use capstan_model::CallError;
 use capstan_wire::Json;
 
 use crate::channel::Request;
+use crate::channel::pending::Recipient;
 use crate::server::sticky::StickyRequest;
 use crate::session::{MayRun, Session};
 
 impl Session {
     /// Sends a message that the pipeline let through.
-    pub(crate) async fn dispatch(
-        &self,
-        outgoing: Outgoing<'_>,
-        operator: Arc<dyn Operator>,
-    ) -> Result<Answer, CallError> {
+    pub(crate) async fn dispatch(&self, outgoing: Outgoing<'_>) -> Result<Answer, CallError> {
         match outgoing.message() {
-            Message::Call(ticket) => self.run(ticket, &operator).await,
+            Message::Call(ticket, back) => self.run(ticket, back).await,
             Message::Side(admission) => match admission.op() {
                 SideOp::Complete(params) => {
                     let reply = self.ask(admission.op().method(), params).await?;
@@ -31,13 +26,14 @@ impl Session {
                     self.apply(&request).await.map(Answer::Whole)
                 }
             },
-            Message::Task(request) if request.op() == TaskOp::Follow => {
-                self.follow_tasks(request, operator).await.map(Answer::Whole)
-            }
-            Message::Task(request) => {
+            Message::Task(request, back) => {
                 let (method, limit) = (request.op().method(), self.settings.timeout);
-                let result = self.ask_for_owner(method, request.params(), limit, operator).await;
+                let recipient = Recipient::Client(back.clone());
+                let result = self.ask_for_owner(method, request.params(), limit, recipient).await;
                 result.map(Answer::Whole)
+            }
+            Message::Follow(subscription) => {
+                self.follow_tasks(subscription).await.map(Answer::Whole)
             }
         }
     }
@@ -48,11 +44,13 @@ impl Session {
         method: &str,
         params: &Json,
         limit: Duration,
-        operator: Arc<dyn Operator>,
+        recipient: Recipient,
     ) -> Result<Json, CallError> {
         let id = self.connection.requests().next_id();
-        let params = self.call_params(params, id, &*operator)?;
-        let request = Request { id, method, params: &params, limit, operator: Some(operator) };
+        let progress = recipient.wants_progress().then_some(id);
+        let params = self.call_params(params, progress, || recipient.requester())?;
+        let recipient = Some(recipient);
+        let request = Request { id, method, params: &params, limit, recipient };
         let reply = self.connection.request(request).await;
         self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
     }

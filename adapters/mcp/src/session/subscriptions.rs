@@ -7,12 +7,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::TaskRequest;
-use capstan_hub::ports::{Listing, Operator};
+use capstan_hub::TaskSubscription;
+use capstan_hub::ports::Listing;
 use capstan_model::CallError;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
+use crate::channel::pending::Recipient;
 use crate::server::sticky::StickyRequest;
 use crate::session::Session;
 use crate::session::client::own_metadata;
@@ -115,8 +116,7 @@ impl Session {
     /// Subscribes to the status of tasks, until one side ends it.
     pub(crate) async fn follow_tasks(
         &self,
-        request: &TaskRequest,
-        operator: Arc<dyn Operator>,
+        subscription: &TaskSubscription,
     ) -> Result<Json, CallError> {
         match self.era {
             Era::Legacy { .. } => {
@@ -125,10 +125,14 @@ impl Session {
                 Err(CallError::Server { server, code, message, whole: None })
             }
             Era::Modern => {
-                let ids: Vec<Json> = request.ids().iter().map(|id| compose::string(id)).collect();
+                let ids: Vec<Json> =
+                    subscription.ids().iter().map(|id| compose::string(id)).collect();
                 let notifications = compose::object(&[("taskIds", &compose::array(&ids))]);
                 let params = compose::object(&[("notifications", &notifications)]);
-                self.ask_for_owner(request.op().method(), &params, LONGEST, operator).await
+                let (subscriber, capabilities) =
+                    (Arc::clone(subscription.subscriber()), subscription.capabilities().clone());
+                let recipient = Recipient::Subscriber { subscriber, capabilities };
+                self.ask_for_owner(TaskSubscription::METHOD, &params, LONGEST, recipient).await
             }
         }
     }

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_hub::ports::{
-    Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Wishes,
-};
-use capstan_hub::{Call, Delivery, Entry, Flowing, HubBuilder, Outcome};
+use capstan_hub::ports::{Ask, BoxFuture, ClientSide, Notice, Unanswered, Wishes};
+use capstan_hub::{Call, Delivery, Entry, Flowing, HubBuilder, Outcome, Requester};
 use capstan_model::{CallError, Caller, ErrorCode, Front, Target};
+use capstan_wire::Json;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::json;
@@ -24,16 +23,20 @@ const LARGE: usize = 64 * 1024;
 /// Somebody who takes a large answer while it comes.
 struct Taker;
 
-impl Operator for Taker {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
+impl ClientSide for Taker {
+    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
         unreachable!()
     }
 
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        Box::pin(std::future::ready(Reply::Decline))
+    fn notice(&self, _: Notice) {}
+
+    fn capabilities(&self) -> Option<Json> {
+        None
     }
 
-    fn notice(&self, _: Notice) {}
+    fn outlives_answer(&self) -> bool {
+        false
+    }
 
     fn wishes(&self) -> Wishes {
         Wishes { progress: false, input_required: true, flow: true }
@@ -74,7 +77,8 @@ fn in_pieces(text: &str, step: usize) -> Answer {
 async fn deliver(scene: &Scene, tool: &str) -> Result<Delivery, CallError> {
     let target = Target::tool(format!("s__{tool}"));
     let call = Call::new(Caller::operator(Front::Cli), target, None);
-    scene.hub.deliver(&scene.hub.session(), call, Arc::new(Taker)).await
+    let requester = Requester { client: Arc::new(Taker), ..Requester::unattended() };
+    scene.hub.deliver(&scene.hub.session(), call, requester).await
 }
 
 async fn coming(scene: &Scene, tool: &str) -> Flowing {

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
-    Operator, Question, Reply,
+    About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Elicitation, Item, Listing,
+    Notice, Reply, Unanswered, Wishes,
 };
-use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
+use capstan_hub::{Call, Entry, Hub, HubBuilder, Requester};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation as Switch, max_message};
 use capstan_mcp::{Era, HttpSettings, Prefer, Server};
@@ -157,8 +157,9 @@ impl Scene {
         let target = Target::tool(format!("s__{tool}"));
         let arguments = Json::parse(arguments.to_string()).unwrap();
         let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
-        let operator = Arc::clone(&self.person) as Arc<dyn Operator>;
-        let screened = self.hub.call(&self.hub.session(), call, operator).await?;
+        let client = Arc::<Person>::clone(&self.person);
+        let requester = Requester { client, ..Requester::unattended() };
+        let screened = self.hub.call(&self.hub.session(), call, requester).await?;
         let answer: Value = screened.result().read().unwrap();
         Ok(answer.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
@@ -203,14 +204,13 @@ impl Person {
     }
 }
 
-impl Operator for Person {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        ready(Approval::No(Ground::Nobody)).boxed()
-    }
-
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        self.seen.lock().unwrap().push(elicitation.message);
-        ready(self.reply.clone()).boxed()
+impl ClientSide for Person {
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        let answer = move |elicitation: Elicitation| {
+            self.seen.lock().unwrap().push(elicitation.message);
+            ready(self.reply.clone())
+        };
+        ask.by_person(answer).boxed()
     }
 
     fn notice(&self, notice: Notice) {
@@ -219,6 +219,18 @@ impl Operator for Person {
             Notice::Log { text, .. } => text,
         };
         self.seen.lock().unwrap().push(line);
+    }
+
+    fn capabilities(&self) -> Option<Json> {
+        None
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes::PERSON
+    }
+
+    fn outlives_answer(&self) -> bool {
+        false
     }
 }
 

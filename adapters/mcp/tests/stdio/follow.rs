@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply};
-use capstan_hub::{Call, TaskHandle};
+use capstan_hub::ports::{BoxFuture, Subscriber};
+use capstan_hub::{Call, Requester, TaskHandle};
 use capstan_mcp::{Era, StdioSettings};
 use capstan_model::{CallError, Caller, Front, Target};
 use capstan_testkit::binary;
@@ -32,34 +32,11 @@ const TELLS: &str = r#"
 
 /// Hears what comes on its subscription.
 #[derive(Default)]
-struct Hears {
-    able: &'static str,
-    heard: Mutex<Vec<String>>,
-}
+struct Hears(Mutex<Vec<String>>);
 
-impl Operator for Hears {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        unreachable!()
-    }
-
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        unreachable!()
-    }
-
-    fn notice(&self, _: Notice) {
-        unreachable!()
-    }
-
-    fn able(&self) -> Option<Json> {
-        Some(json(self.able))
-    }
-
-    fn is_subscriber(&self) -> bool {
-        true
-    }
-
-    fn hear(&self, method: &str, params: &Json) {
-        self.heard.lock().unwrap().push(format!("{method} {params}"));
+impl Subscriber for Hears {
+    fn notify(&self, method: &str, params: &Json) {
+        self.0.lock().unwrap().push(format!("{method} {params}"));
     }
 }
 
@@ -73,8 +50,8 @@ const WORKS: &str = r#"
 async fn handle() -> Arc<TaskHandle> {
     let scene = Scene::of(StdioSettings { era: Era::Modern, ..shell(WORKS) });
     let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
-    let operator = Arc::new(Hears { able: ABLE, heard: Mutex::default() });
-    let screened = scene.hub.call(&scene.hub.session(), call, operator).await.unwrap();
+    let requester = Requester::unattended();
+    let screened = scene.hub.call(&scene.hub.session(), call, requester).await.unwrap();
     Arc::new(screened.task().unwrap())
 }
 
@@ -84,9 +61,9 @@ fn follow(
     handle: &Arc<TaskHandle>,
     able: &'static str,
 ) -> (Arc<Hears>, BoxFuture<'static, Result<Json, CallError>>) {
-    let hears = Arc::new(Hears { able, heard: Mutex::default() });
+    let hears = Arc::new(Hears::default());
     let (caller, subscriber) = (Caller::operator(Front::Cli), Arc::clone(&hears));
-    let running = scene.hub.follow(&caller, &[Arc::clone(handle)], subscriber);
+    let running = scene.hub.follow(&caller, &[Arc::clone(handle)], json(able), subscriber);
     (hears, running)
 }
 
@@ -99,14 +76,14 @@ async fn each_subscription_is_made_for_somebody_and_heard_by_nobody_else() {
     scene.about().await.unwrap();
     let task = handle().await;
     let ((ann, of_ann), (bob, of_bob)) = (follow(&scene, &task, ABLE), follow(&scene, &task, ABLE));
-    let all_heard = until(|| [&ann, &bob].iter().all(|one| one.heard.lock().unwrap().len() == 2));
+    let all_heard = until(|| [&ann, &bob].iter().all(|one| one.0.lock().unwrap().len() == 2));
     tokio::select! {
         ended = join(of_ann, of_bob) => panic!("{ended:?}"),
         () = all_heard => {}
     }
     let told = || std::fs::read_to_string(&trace).unwrap();
     for hears in [ann, bob] {
-        let heard = std::mem::take(&mut *hears.heard.lock().unwrap());
+        let heard = std::mem::take(&mut *hears.0.lock().unwrap());
         let (_, id) = heard[1].rsplit_once(r#""of":"#).unwrap();
         let tag = format!(
             r#"{{"_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}"#,
@@ -142,7 +119,7 @@ async fn a_server_that_cannot_or_will_not_tell_of_tasks_says_so() {
             matches!(refused, Err(CallError::Server { code, .. }) if code == expected),
             "{refused:?}"
         );
-        assert!(hears.heard.lock().unwrap().is_empty());
+        assert!(hears.0.lock().unwrap().is_empty());
     }
     assert_eq!(legacy.count("subscriptions/listen"), 0);
     assert_eq!(legacy.count("initialize"), 1, "what is asked is seen");
@@ -155,7 +132,7 @@ async fn a_subscription_ends_with_its_server_and_starts_no_other() {
     let task = handle().await;
     let (hears, running) = follow(&scene, &task, ABLE);
     let dies = async {
-        until(|| !hears.heard.lock().unwrap().is_empty()).await;
+        until(|| !hears.0.lock().unwrap().is_empty()).await;
         scene.call("do", "{}").await.unwrap_err();
     };
     let (ended, ()) = join(running, dies).await;

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use capstan_hub::Call;
 use capstan_hub::ports::{
-    Approval, Ask, Asking, BoxFuture, Elicitation as Asked, Notice, Operator, Question, Unanswered,
+    Ask, Asking, BoxFuture, ClientSide, Listing, Notice, Reply, Unanswered, Wishes,
 };
-use capstan_hub::ports::{Listing, Reply};
+use capstan_hub::{Call, Requester};
 use capstan_mcp::settings::Elicitation;
 use capstan_mcp::{Era, Root, StdioSettings};
 use capstan_model::CallError;
@@ -161,23 +160,26 @@ async fn a_ping_is_answered() {
 }
 
 /// Is asked, and never answers.
-struct Silent(watch::Sender<usize>);
+struct Silent {
+    open: watch::Sender<usize>,
+    capabilities: Option<Json>,
+}
 
 /// A question that is open.
 struct Open(watch::Sender<usize>);
 
-impl Operator for Silent {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        unreachable!()
+impl Silent {
+    /// A requester of which that many questions are open.
+    fn requester(open: watch::Sender<usize>, capabilities: Option<Json>) -> Requester<'static> {
+        let client = Arc::new(Self { open, capabilities });
+        Requester { client, ..Requester::unattended() }
     }
+}
 
-    fn elicit(&self, _: Asked) -> BoxFuture<'_, Reply> {
-        unreachable!()
-    }
-
+impl ClientSide for Silent {
     fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
-        self.0.send_modify(|open| *open += 1);
-        let open = Open(self.0.clone());
+        self.open.send_modify(|open| *open += 1);
+        let open = Open(self.open.clone());
         async move {
             let _open = open;
             std::future::pending().await
@@ -186,6 +188,18 @@ impl Operator for Silent {
     }
 
     fn notice(&self, _: Notice) {}
+
+    fn capabilities(&self) -> Option<Json> {
+        self.capabilities.clone()
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes::PERSON
+    }
+
+    fn outlives_answer(&self) -> bool {
+        false
+    }
 }
 
 impl Drop for Open {
@@ -216,7 +230,7 @@ async fn a_question_is_open_no_longer_than_its_server_and_its_call_want() {
         let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
         let (hub, session) = (Arc::clone(&scene.hub), scene.hub.session());
         let calling = tokio::spawn(async move {
-            hub.call(&session, call, Arc::new(Silent(count)))
+            hub.call(&session, call, Silent::requester(count, None))
                 .await
                 .map(|said| said.result().clone())
         });
@@ -254,8 +268,8 @@ async fn a_question_that_may_be_another_calls_stays_open_for_as_long_as_that_goe
     let call = || {
         let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
         let (hub, session) = (Arc::clone(&scene.hub), scene.hub.session());
-        let operator = Arc::new(Silent(count.clone()));
-        tokio::spawn(async move { hub.call(&session, call, operator).await.is_ok() })
+        let requester = Silent::requester(count.clone(), None);
+        tokio::spawn(async move { hub.call(&session, call, requester).await.is_ok() })
     };
     let (one, other) = (call(), call());
     tokio::time::timeout(LIMIT, open.wait_for(|open| *open == 1)).await.unwrap().unwrap();
@@ -288,33 +302,11 @@ async fn what_is_asked_too_often_is_declined_in_its_own_words() {
         let settings = StdioSettings { others: capstan_mcp::Others::Clients, ..settings };
         let scene = Scene::of(settings);
         let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
-        let silent = Arc::new(Programs(Silent(watch::Sender::new(0))));
+        let able = json(r#"{"elicitation":{},"sampling":{},"roots":{}}"#);
+        let silent = Silent::requester(watch::Sender::new(0), Some(able));
         let said = scene.hub.call(&scene.hub.session(), call, silent).await.unwrap();
         assert!(said.result().as_str().contains(told), "{}", said.result());
     }
-}
-
-/// The same, for somebody who can be asked everything.
-struct Programs(Silent);
-
-impl Operator for Programs {
-    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
-        self.0.approve(question)
-    }
-
-    fn elicit(&self, elicitation: Asked) -> BoxFuture<'_, Reply> {
-        self.0.elicit(elicitation)
-    }
-
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
-        self.0.ask(ask)
-    }
-
-    fn able(&self) -> Option<Json> {
-        Some(json(r#"{"elicitation":{},"sampling":{},"roots":{}}"#))
-    }
-
-    fn notice(&self, _: Notice) {}
 }
 
 #[tokio::test]
@@ -328,7 +320,8 @@ async fn what_a_caller_did_not_declare_is_answered_here_and_not_handed_out() {
         let scene =
             Scene::of(asks(ASKS_MODERN, "elicitation/create", Era::Modern, Elicitation::Offered));
         let call = Call::new(Caller::operator(Front::Cli), Target::tool("s__do"), None);
-        let said = scene.hub.call(&scene.hub.session(), call, Arc::new(Modern(able))).await;
+        let requester = Requester { client: Arc::new(Modern(able)), ..Requester::unattended() };
+        let said = scene.hub.call(&scene.hub.session(), call, requester).await;
         let said = said.map_or_else(|error| error.to_string(), |said| said.result().to_string());
         assert!(said.contains(told), "{able}: {said}");
     }
@@ -337,21 +330,21 @@ async fn what_a_caller_did_not_declare_is_answered_here_and_not_handed_out() {
 /// A program that takes questions as results, and declines those that it is asked.
 struct Modern(&'static str);
 
-impl Operator for Modern {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        unreachable!()
+impl ClientSide for Modern {
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        ask.by_person(|_| std::future::ready(Reply::Decline)).boxed()
     }
 
-    fn elicit(&self, _: Asked) -> BoxFuture<'_, Reply> {
-        std::future::ready(Reply::Decline).boxed()
+    fn outlives_answer(&self) -> bool {
+        false
     }
 
-    fn able(&self) -> Option<Json> {
+    fn capabilities(&self) -> Option<Json> {
         Some(json(self.0))
     }
 
-    fn wishes(&self) -> capstan_hub::ports::Wishes {
-        capstan_hub::ports::Wishes { progress: false, input_required: true, flow: false }
+    fn wishes(&self) -> Wishes {
+        Wishes { progress: false, input_required: true, flow: false }
     }
 
     fn notice(&self, _: Notice) {}

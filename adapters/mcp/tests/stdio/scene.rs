@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
-    Operator, Question, Reply,
+    About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Elicitation, Item, Listing,
+    Notice, Reply, Unanswered, Wishes,
 };
-use capstan_hub::{Asks, Call, Entry, Ground, Hub, HubBuilder, SideOp};
+use capstan_hub::{Asks, Call, Entry, Hub, HubBuilder, Requester, SideOp};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation as Switch, max_message};
 use capstan_mcp::{Era, StdioServer, StdioSettings};
@@ -170,8 +170,9 @@ impl Scene {
     }
 
     pub(crate) async fn send(&self, call: Call) -> Result<String, CallError> {
-        let operator = Arc::clone(&self.person) as Arc<dyn Operator>;
-        let screened = self.hub.call(&self.hub.session(), call, operator).await?;
+        let client = Arc::<Person>::clone(&self.person);
+        let requester = Requester { client, ..Requester::unattended() };
+        let screened = self.hub.call(&self.hub.session(), call, requester).await?;
         Ok(screened.result().to_string())
     }
 
@@ -244,15 +245,14 @@ impl Person {
     }
 }
 
-impl Operator for Person {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        ready(Approval::No(Ground::Nobody)).boxed()
-    }
-
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        let Elicitation { server, message, want } = elicitation;
-        self.see(format!("{server} asks: {message} {want:?}"));
-        ready(self.reply.clone()).boxed()
+impl ClientSide for Person {
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        let answer = move |elicitation| {
+            let Elicitation { server, message, want } = elicitation;
+            self.see(format!("{server} asks: {message} {want:?}"));
+            ready(self.reply.clone())
+        };
+        ask.by_person(answer).boxed()
     }
 
     fn notice(&self, notice: Notice) {
@@ -264,6 +264,18 @@ impl Operator for Person {
                 self.see(format!("{server}: {level} {text}"));
             }
         }
+    }
+
+    fn capabilities(&self) -> Option<Json> {
+        None
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes::PERSON
+    }
+
+    fn outlives_answer(&self) -> bool {
+        false
     }
 }
 

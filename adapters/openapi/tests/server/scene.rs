@@ -4,17 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Clock, Elicitation, Item, Listing, Notice,
-    Operator, Question, Reply,
-};
-use capstan_hub::{Call, Entry, Ground, Hub, HubBuilder};
+use capstan_hub::ports::{About, AuditLog, Backend, BoxFuture, Clock, Item, Listing};
+use capstan_hub::{Call, Entry, Hub, HubBuilder, Requester};
 use capstan_model::{CallError, Caller, Front, Secret, Target};
 use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
 use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_wire::Json;
 use futures::FutureExt;
-use futures::future::ready;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -27,8 +23,6 @@ pub(crate) struct Scene {
     pub(crate) web: Arc<Web>,
     hub: Hub,
 }
-
-struct Nobody;
 
 struct Log;
 
@@ -132,7 +126,7 @@ impl Scene {
         let target = Target::tool(format!("s__{tool}"));
         let arguments = Json::parse(arguments.to_owned()).unwrap();
         let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
-        let screened = self.hub.call(&self.hub.session(), call, Arc::new(Nobody)).await?;
+        let screened = self.hub.call(&self.hub.session(), call, Requester::unattended()).await?;
         Ok(screened.result().clone())
     }
 
@@ -154,18 +148,6 @@ impl Scene {
         let reason = state.reason().map_or(String::new(), |reason| format!(": {reason}"));
         format!("{}{reason}", state.name().as_str())
     }
-}
-
-impl Operator for Nobody {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        ready(Approval::No(Ground::Nobody)).boxed()
-    }
-
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        ready(Reply::Decline).boxed()
-    }
-
-    fn notice(&self, _: Notice) {}
 }
 
 impl AuditLog for Log {

@@ -4,11 +4,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Clock, Connection, Elicitation, Footprint, Item,
-    Listing, Notice, Operator, Question, Reply,
+    About, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint, Item, Listing,
 };
 use capstan_hub::trace::{Ending, Side, Step, TraceContext};
-use capstan_hub::{Answer, Call, Entry, Ground, Hub, HubBuilder, Message, Outgoing, System};
+use capstan_hub::{Answer, Call, Entry, Hub, HubBuilder, Message, Outgoing, Requester, System};
 use capstan_model::{CallError, Caller, ErrorCode, Kind, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
 use capstan_wire::{Json, compose};
@@ -83,7 +82,7 @@ async fn called(result: Result<&'static str, CallError>, meta: &str) -> (Vec<Spa
     call.params = json(&format!(
         r#"{{"name":"files__say","arguments":{{"word":"{SECRET}"}},"_meta":{meta}}}"#
     ));
-    drop(hub.call(&hub.session(), call, Arc::new(Nobody)).await);
+    drop(hub.call(&hub.session(), call, Requester::unattended()).await);
     telemetry.end();
     let posts = sink.posts();
     for post in &posts {
@@ -252,12 +251,8 @@ impl Connection for Files {
         Box::pin(async { Ok([Item { name: "say".to_owned(), definition }].into()) })
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        _: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        if let Message::Call(ticket) = outgoing.message() {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
+        if let Message::Call(ticket, _) = outgoing.message() {
             self.sent.lock().unwrap().push(ticket.params().to_string());
         }
         Box::pin(async { self.result.clone().map(|text| Answer::Whole(json(text))) })
@@ -282,16 +277,4 @@ impl Clock for Nobody {
     fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
-}
-
-impl Operator for Nobody {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        Box::pin(async { Approval::No(Ground::Nobody) })
-    }
-
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        Box::pin(async { Reply::Decline })
-    }
-
-    fn notice(&self, _: Notice) {}
 }

@@ -82,7 +82,7 @@ async fn call(name: &str, local: &Local, front: &Arc<dyn Interact>) -> Result<Ca
     }
     front.status(&format!("calling `{}`", tool.id));
     let call = Call::new(operator(), Target::tool(tool.id.to_string()), Some(&arguments));
-    let screened = attempt.call(&hub.session(), call, Asker::new(front)).await?;
+    let screened = attempt.call(&hub.session(), call, Asker::new(front).requester()).await?;
     Ok(Called { id: tool.id, result: screened.result().clone(), is_error: screened.is_error() })
 }
 

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use capstan_config::Problem;
-use capstan_hub::Ground;
 use capstan_hub::approvals::Extent;
 pub use capstan_hub::catalog::Need;
 use capstan_hub::ports::{
-    Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Want,
+    Approval, Approver, Ask as ServerQuestion, BoxFuture, ClientSide, Elicitation, Notice,
+    Question, Reply, Unanswered, Want, Wishes,
 };
+use capstan_hub::{CallGroup, ClientIdentity, Ground, Requester};
 use capstan_model::{By, Caller, Effect, Front, ItemId, Kind, ServerName};
 use capstan_wire::Json;
 use serde::{Deserialize, Serialize};
@@ -188,11 +189,11 @@ pub struct Form {
     pub url: Option<String>,
 }
 
-/// The front as the hub's operator, for the length of one call.
+/// The front as the requester of one call: a person.
 pub(super) struct Asker {
     front: Arc<dyn Interact>,
     /// Distinguishes calls of different fronts in one gateway.
-    number: u64,
+    group: CallGroup,
 }
 
 // === impl CallQuestion ===
@@ -249,11 +250,16 @@ impl Asker {
         // Clients of a gateway are numbered from one; these start higher to avoid collisions.
         static NUMBERS: AtomicU64 = AtomicU64::new(1 << 48);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { front: Arc::clone(front), number })
+        Arc::new(Self { front: Arc::clone(front), group: CallGroup(number) })
+    }
+
+    /// The requester of a call.
+    pub(super) fn requester(self: &Arc<Self>) -> Requester<'_> {
+        Requester::new(self, ClientIdentity { group: self.group, ..ClientIdentity::default() })
     }
 }
 
-impl Operator for Asker {
+impl Approver for Asker {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
         Box::pin(async move {
             match self.front.ask(Ask::Approve { question: question.into() }).await {
@@ -274,12 +280,16 @@ impl Operator for Asker {
         })
     }
 
-    fn told(&self, text: &str) {
+    fn allowed(&self) {}
+
+    fn inform(&self, text: &str) {
         self.front.event(Event::Note { text: text.to_owned() });
     }
+}
 
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        Box::pin(async move {
+impl ClientSide for Asker {
+    fn ask(&self, ask: ServerQuestion) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        Box::pin(ask.by_person(move |elicitation| async move {
             match self.front.ask(Ask::Elicit { form: elicitation.into() }).await {
                 Answer::Accepted { content } => Reply::Accept(content),
                 Answer::Declined | Answer::Nobody => Reply::Decline,
@@ -290,11 +300,7 @@ impl Operator for Asker {
                 | Answer::Values { .. }
                 | Answer::Misfit(_) => Reply::Cancel,
             }
-        })
-    }
-
-    fn party(&self) -> u64 {
-        self.number
+        }))
     }
 
     fn notice(&self, notice: Notice) {
@@ -304,6 +310,18 @@ impl Operator for Asker {
             }
             Notice::Log { server, level, text, .. } => Event::Log { server, level, text },
         });
+    }
+
+    fn capabilities(&self) -> Option<Json> {
+        None
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes::PERSON
+    }
+
+    fn outlives_answer(&self) -> bool {
+        false
     }
 }
 

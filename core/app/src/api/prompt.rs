@@ -61,7 +61,8 @@ impl Operation for GetPrompt {
             let target = Target::prompt(id.to_string());
             let call = Call::new(operator(), target, Some(&object_of(&values)));
             front.status(&format!("getting `{id}`"));
-            let screened = attempt.call(&hub.session(), call, Asker::new(front)).await?;
+            let screened =
+                attempt.call(&hub.session(), call, Asker::new(front).requester()).await?;
             Ok(screened.result().clone())
         })
     }

@@ -130,7 +130,7 @@ async fn send(
     call: Call,
 ) -> Result<Json, CallError> {
     front.status(&format!("reading `{}`", call.target.name));
-    let screened = attempt.call(&local.hub.session(), call, Asker::new(front)).await?;
+    let screened = attempt.call(&local.hub.session(), call, Asker::new(front).requester()).await?;
     Ok(screened.result().clone())
 }
 

@@ -39,7 +39,7 @@ use desk::{Desk, Waiting};
 
 use crate::Ground;
 use crate::ports::{
-    Approval, Binding, Clock, NewRule, Operator, Question, RuleBook, Store, StoreError,
+    Approval, Approver, Binding, Clock, NewRule, Question, RuleBook, Store, StoreError,
 };
 
 /// How long a question can be answered, and how long an approval is valid if no call waits for it.
@@ -123,7 +123,7 @@ impl Approvals {
         &self,
         session: &Arc<Memory>,
         question: &Question,
-        operator: &dyn Operator,
+        approver: &dyn Approver,
     ) -> Decision {
         if let Some(others) = &self.others {
             session.under(&others.shells.policy);
@@ -133,8 +133,8 @@ impl Approvals {
         }
         let question = Question { offers: self.offers(question, &self.spans), ..question.clone() };
         let Some(others) = &self.others else {
-            let approval = operator.approve(&question).await;
-            return self.settle(session, &question, approval, operator).await.into();
+            let approval = approver.approve(&question).await;
+            return self.settle(session, &question, approval, approver).await.into();
         };
         let binding = others.binding(&question);
         if others.has_approval(&binding).await {
@@ -143,15 +143,15 @@ impl Approvals {
         let asked = others.shells.clock.monotonic();
         let Some(waiting) = others.desk.open(&question, binding, session, asked) else {
             say_full();
-            let approval = operator.approve(&question).await;
-            return self.settle(session, &question, approval, operator).await.into();
+            let approval = approver.approve(&question).await;
+            return self.settle(session, &question, approval, approver).await.into();
         };
         let question = Question { open: Some(waiting.id.clone()), ..question };
-        let Decision { approval, open } = others.ask(waiting, &question, operator).await;
+        let Decision { approval, open } = others.ask(waiting, &question, approver).await;
         // An answer from another shell was saved there.
         let approval = match approval {
             Approval::Yes(Ground::OtherShell, _) | Approval::No(_) => approval,
-            Approval::Yes(..) => self.settle(session, &question, approval, operator).await,
+            Approval::Yes(..) => self.settle(session, &question, approval, approver).await,
         };
         Decision { approval, open }
     }
@@ -196,7 +196,7 @@ impl Approvals {
         session: &Memory,
         question: &Question,
         approval: Approval,
-        operator: &dyn Operator,
+        approver: &dyn Approver,
     ) -> Approval {
         let Approval::Yes(ground, extent @ Extent::Wider(width, span)) = approval else {
             return approval;
@@ -208,11 +208,11 @@ impl Approvals {
         match span {
             Span::Session => session.keep(width, question),
             Span::Saved => match self.save(width, question).await {
-                Ok(place) => operator.told(&format!("allowed from now on by {place}")),
+                Ok(place) => approver.inform(&format!("allowed from now on by {place}")),
                 Err(error) => {
                     let text = format!("the answer could not be saved: {error}");
                     warn!("{text}");
-                    operator.told(&text);
+                    approver.inform(&text);
                     session.keep(width, question);
                 }
             },
@@ -291,11 +291,11 @@ impl Others {
         &self,
         mut waiting: Waiting<'_>,
         question: &Question,
-        operator: &dyn Operator,
+        approver: &dyn Approver,
     ) -> Decision {
         let clock = &self.shells.clock;
         let began = clock.monotonic();
-        match select(&mut waiting.answer, operator.approve(question)).await {
+        match select(&mut waiting.answer, approver.approve(question)).await {
             Either::Left((Ok(answer), at_the_front)) => {
                 return match (answer, at_the_front.now_or_never()) {
                     (Answer::Yes(_), Some(no @ Approval::No(ground)))
@@ -313,7 +313,7 @@ impl Others {
             }
         }
         let left = self.shells.wait.saturating_sub(clock.monotonic().saturating_sub(began));
-        announce(&waiting.id, question, operator, left);
+        announce(&waiting.id, question, approver, left);
         let answered = select(&mut waiting.answer, clock.sleep(left)).await;
         match answered {
             Either::Left((Ok(answer), _)) => answer.into(),
@@ -327,7 +327,7 @@ impl Others {
 }
 
 /// Announces that a call waits for approval: in the log, and to the client.
-fn announce(id: &str, question: &Question, operator: &dyn Operator, left: Duration) {
+fn announce(id: &str, question: &Question, approver: &dyn Approver, left: Duration) {
     let Question { id: item, caller, effect, rule, .. } = question;
     let what = if left.is_zero() { "refused without an approval" } else { "waiting for approval" };
     warn!(
@@ -338,7 +338,7 @@ fn announce(id: &str, question: &Question, operator: &dyn Operator, left: Durati
     );
     // A call that is refused at once gets this information from the error.
     if !left.is_zero() {
-        operator.told(&format!("{what}: `{item}` (question {id})"));
+        approver.inform(&format!("{what}: `{item}` (question {id})"));
     }
 }
 

@@ -5,7 +5,7 @@ use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
 use crate::hub::Hub;
-use crate::ports::Operator;
+use crate::ports::Approver;
 use crate::{Asks, Call, Session, SideOp};
 
 /// Most values in one answer, as the protocol limits it.
@@ -46,7 +46,7 @@ impl Hub {
         session: &Session,
         caller: &Caller,
         (server, typing): (&ServerName, &Typing),
-        operator: &dyn Operator,
+        approver: &dyn Approver,
     ) -> Result<Vec<String>, CallError> {
         let (kind, item) = match &typing.of {
             Reference::Prompt(name) => (Kind::Prompt, name),
@@ -68,7 +68,7 @@ impl Hub {
         if !is_shown {
             return Err(attempt.refuse(CallError::Unknown { kind, name, nearest: Vec::new() }));
         }
-        match attempt.side(session, call, op, Asks::Here(operator)).await {
+        match attempt.side(session, call, op, Asks::Here(approver)).await {
             // A server without completion suggests nothing.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
             result => Ok(Typing::values(&result?)),

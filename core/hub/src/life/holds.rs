@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_wire::{Json, object};
 
-use crate::pipeline::{Message, SideOp, System, SystemMessage, TaskOp};
+use crate::pipeline::{Message, SideOp, System, SystemMessage, TaskOp, TaskRequest};
 
 /// How long a server is held for the answer to a question that it asked its client.
 const QUESTION: Duration = Duration::from_mins(10);
@@ -72,16 +72,21 @@ impl Holds {
     /// Updates the holds after an answer.
     pub(super) fn answered(&mut self, message: Message<'_>, answer: &Json, now: Duration) {
         match message {
-            Message::Call(_) => self.called(answer, now),
+            Message::Call(..) => self.called(answer, now),
             Message::Side(admission) => match admission.op() {
                 SideOp::Subscribe => drop(self.resources.insert(admission.id().item.clone())),
                 SideOp::Complete(_) => {}
             },
-            Message::Task(request) => match request.op() {
-                TaskOp::Result | TaskOp::Cancel => self.forget(request.ids()),
-                TaskOp::Get | TaskOp::Update if is_over(answer) => self.forget(request.ids()),
-                TaskOp::Get | TaskOp::Update | TaskOp::Follow => {}
-            },
+            Message::Task(request, _) => self.task_answered(request, answer),
+            Message::Follow(_) => {}
+        }
+    }
+
+    fn task_answered(&mut self, request: &TaskRequest, answer: &Json) {
+        match request.op() {
+            TaskOp::Result | TaskOp::Cancel => self.forget(request.ids()),
+            TaskOp::Get | TaskOp::Update if is_over(answer) => self.forget(request.ids()),
+            TaskOp::Get | TaskOp::Update => {}
         }
     }
 
@@ -142,7 +147,6 @@ pub fn is_over(task: &Json) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pipeline::TaskRequest;
 
     fn json(text: &str) -> Json {
         Json::parse(text.to_owned()).unwrap()
@@ -192,24 +196,16 @@ mod tests {
         for text in started {
             let mut holds = Holds::default();
             holds.called(&json(text), at(0));
-            holds.answered(
-                Message::Task(&get),
-                &json(r#"{"taskId":"t","status":"working"}"#),
-                at(0),
-            );
+            holds.task_answered(&get, &json(r#"{"taskId":"t","status":"working"}"#));
             assert_eq!(holds.idle(at(59)), None, "{text}");
             assert!(holds.idle(at(60)).is_some(), "{text}");
 
             holds.called(&json(text), at(0));
-            holds.answered(
-                Message::Task(&get),
-                &json(r#"{"taskId":"t","status":"completed"}"#),
-                at(0),
-            );
+            holds.task_answered(&get, &json(r#"{"taskId":"t","status":"completed"}"#));
             assert!(holds.idle(at(1)).is_some(), "{text}");
 
             holds.called(&json(text), at(0));
-            holds.answered(Message::Task(&result), &json(r#"{"content":[]}"#), at(0));
+            holds.task_answered(&result, &json(r#"{"content":[]}"#));
             assert!(holds.idle(at(1)).is_some(), "{text}");
         }
         let mut holds = Holds::default();

@@ -18,7 +18,7 @@ use super::memory::{Memory, News};
 use super::supervisor::{Supervisor, lock};
 use crate::pipeline::{Message, Outgoing, System};
 use crate::ports::{
-    About, Backend, BoxFuture, Connection, Footprint, Item, Listener, Listing, Operator, Pace,
+    About, Backend, BoxFuture, Connection, Footprint, Item, Listener, Listing, Pace,
 };
 use crate::{Answer, Freshness};
 
@@ -365,16 +365,12 @@ impl Lease {
     }
 
     /// Sends a message that the pipeline admitted.
-    pub(crate) async fn send(
-        &self,
-        outgoing: Outgoing<'_>,
-        operator: Arc<dyn Operator>,
-    ) -> Result<Answer, CallError> {
+    pub(crate) async fn send(&self, outgoing: Outgoing<'_>) -> Result<Answer, CallError> {
         let server = self.server();
-        if let (Message::Call(_), Some(supervisor)) = (outgoing.message(), &server.supervisor) {
+        if let (Message::Call(..), Some(supervisor)) = (outgoing.message(), &server.supervisor) {
             supervisor.called(server.name());
         }
-        let answer = self.connection.send(outgoing, operator).await?;
+        let answer = self.connection.send(outgoing).await?;
         if let Answer::Whole(answer) = &answer {
             let now = server.supervisor.as_ref().map_or(Duration::ZERO, |one| one.now());
             lock(&server.holds).answered(outgoing.message(), answer, now);

@@ -1,7 +1,5 @@
 //! A call whose audit record is open before the call is assembled.
 
-use std::sync::Arc;
-
 use capstan_model::{CallError, ItemId};
 use capstan_wire::Json;
 
@@ -10,8 +8,8 @@ use super::screen::Passed;
 use super::side::{self, Admission, Asks, SideOp};
 use super::{Delivery, Flowing, Screened, walk};
 use crate::hub::Hub;
-use crate::ports::{Operator, Settling, Unwritten};
-use crate::{Call, Outcome, Session};
+use crate::ports::{Settling, Unwritten};
+use crate::{Call, Outcome, Requester, Session};
 
 /// A call that is being assembled. Assembling can require starting a server or asking a person.
 ///
@@ -45,21 +43,21 @@ impl<'a> Attempt<'a> {
         self,
         session: &'a Session,
         call: Call,
-        operator: Arc<dyn Operator>,
+        requester: Requester<'a>,
     ) -> Result<Screened, CallError> {
-        self.deliver(session, call, operator).await?.whole().await
+        self.deliver(session, call, requester).await?.whole().await
     }
 
-    /// Runs all steps of the call. A large answer may still be arriving if the operator accepts
+    /// Runs all steps of the call. A large answer may still be arriving if the client accepts
     /// that.
     pub async fn deliver(
         mut self,
         session: &'a Session,
         call: Call,
-        operator: Arc<dyn Operator>,
+        requester: Requester<'a>,
     ) -> Result<Delivery, CallError> {
         self.record.asked(&call);
-        self.walk(session, call, operator).await
+        self.walk(session, call, requester).await
     }
 
     #[expect(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
@@ -67,10 +65,10 @@ impl<'a> Attempt<'a> {
         mut self,
         session: &'a Session,
         call: Call,
-        operator: Arc<dyn Operator>,
+        requester: Requester<'a>,
     ) -> impl Future<Output = Result<Delivery, CallError>> + Send + 'a {
         async move {
-            let result = match walk(self.hub, session, call, operator, &mut self.record).await {
+            let result = match walk(self.hub, session, call, requester, &mut self.record).await {
                 Ok(Passed::Flowing(stream)) => {
                     let flowing = Flowing::new(stream, self.record.keep());
                     return Ok(Delivery::Flowing(Box::new(flowing)));

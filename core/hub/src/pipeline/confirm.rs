@@ -8,7 +8,7 @@ use super::record::Record;
 use super::resolve::Resolved;
 use crate::approvals::Decision;
 use crate::hub::Hub;
-use crate::ports::{Approval, Item, Operator, Question};
+use crate::ports::{Approval, Approver, Item, Question};
 use crate::{Ground, Part, Session, Standing};
 
 /// A call that the rules and the operator allow.
@@ -19,21 +19,21 @@ pub(super) struct Approved {
 pub(super) async fn confirm(
     hub: &Hub,
     session: &Session,
-    operator: &dyn Operator,
+    approver: &dyn Approver,
     permitted: Permitted,
     record: &mut Record<'_>,
 ) -> Result<Approved, CallError> {
     let Permitted { resolved, question } = permitted;
     if let Some(question) = question {
         // Boxed because few calls are asked about, to keep the future of every call small.
-        Box::pin(ask((hub, session), operator, (&resolved, &question), record)).await?;
+        Box::pin(ask((hub, session), approver, (&resolved, &question), record)).await?;
     }
     Ok(Approved { resolved })
 }
 
 async fn ask(
     (hub, session): (&Hub, &Session),
-    operator: &dyn Operator,
+    approver: &dyn Approver,
     (resolved, question): (&Resolved, &Question),
     record: &mut Record<'_>,
 ) -> Result<(), CallError> {
@@ -41,13 +41,13 @@ async fn ask(
         // Approved before the server asked for input; it is still the same call.
         Part::Later { approved: true } => Approval::once(Ground::Asked).into(),
         Part::Later { approved: false } | Part::First => {
-            hub.approvals.decide(&session.memory, question, operator).await
+            hub.approvals.decide(&session.memory, question, approver).await
         }
     };
     match approval {
         Approval::Yes(ground, _) => {
             record.approved(ground);
-            operator.allowed();
+            approver.allowed();
             pin(hub, resolved, ground).await;
             Ok(())
         }

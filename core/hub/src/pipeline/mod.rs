@@ -48,7 +48,9 @@ pub(crate) use resolve::{Found, nearest};
 pub use admit::Ticket;
 pub use attempt::Attempt;
 pub use flowing::{Delivery, Flowing};
-pub use outgoing::{Message, Outgoing, System, SystemMessage, TaskOp, TaskRequest};
+pub use outgoing::{
+    Message, Outgoing, System, SystemMessage, TaskOp, TaskRequest, TaskSubscription,
+};
 pub use screen::{Screened, Shape};
 pub use side::{Admission, Asks, SideOp};
 pub use task::TaskHandle;
@@ -61,16 +63,16 @@ use resolve::Resolved;
 use screen::Passed;
 
 use crate::hub::Hub;
-use crate::ports::{Item, Operator};
+use crate::ports::Item;
 use crate::told::{Explained, Told};
-use crate::{Call, Check, Session};
+use crate::{Call, Check, Requester, Session};
 
 /// Runs all steps of `call`.
 async fn walk(
     hub: &Hub,
     session: &Session,
     call: Call,
-    operator: Arc<dyn Operator>,
+    requester: Requester<'_>,
     record: &mut Record<'_>,
 ) -> Result<Passed, CallError> {
     let reached = reach::reach(hub, call, record)?;
@@ -78,9 +80,9 @@ async fn walk(
     let resolved = resolve::resolve(hub, awake, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments)?;
     let permitted = permit::permit(hub, settled, record)?;
-    let approved = confirm::confirm(hub, session, &*operator, permitted, record).await?;
+    let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
-    let (answer, lease) = send::send(hub, &mut ticket, operator).await?;
+    let (answer, lease) = send::send(hub, &mut ticket, requester).await?;
     screen::screen(hub.limits.max_answer, ticket, answer, lease)
 }
 

@@ -1,8 +1,8 @@
 //! The sealed message types that reach a server.
 //!
 //! Only this crate creates an [`Outgoing`] and its contents: a [`Ticket`] by `admit`, an
-//! [`Admission`] by the steps of a side request, a [`TaskRequest`] from the handles that `screen`
-//! created. It also creates the [`System`] messages, from a fixed list. None of them can be forged
+//! [`Admission`] by the steps of a side request, a [`TaskRequest`] and a [`TaskSubscription`] from
+//! the handles that `screen` created. It also creates the [`System`] messages, from a fixed list. None of them can be forged
 //! elsewhere:
 //!
 //! ```compile_fail,E0423
@@ -22,11 +22,18 @@
 //! fn any<T>() -> T { loop {} }
 //! let forged = capstan_hub::TaskRequest { op: any(), ids: any(), params: any() };
 //! ```
+//! ```compile_fail,E0451
+//! fn any<T>() -> T { loop {} }
+//! let forged =
+//!     capstan_hub::TaskSubscription { ids: any(), capabilities: any(), subscriber: any() };
+//! ```
 //! ```compile_fail,E0423
 //! fn forge(message: capstan_hub::SystemMessage) -> capstan_hub::System {
 //!     capstan_hub::System(message)
 //! }
 //! ```
+
+use std::sync::Arc;
 
 use capstan_model::{CallError, ServerName};
 use capstan_wire::Json;
@@ -34,6 +41,8 @@ use capstan_wire::protocol::METHOD_NOT_FOUND;
 
 use super::admit::Ticket;
 use super::side::{Admission, SideOp};
+use crate::BackChannel;
+use crate::ports::Subscriber;
 
 /// A message that may be sent to a server.
 #[derive(Clone, Copy)]
@@ -42,12 +51,14 @@ pub struct Outgoing<'a>(Message<'a>);
 /// The content of an [`Outgoing`], for the adapter that sends it.
 #[derive(Clone, Copy)]
 pub enum Message<'a> {
-    /// A call.
-    Call(&'a Ticket),
+    /// A call, and the way back to its client.
+    Call(&'a Ticket, &'a BackChannel),
     /// A request about an item.
     Side(&'a Admission),
-    /// An operation on tasks of one owner.
-    Task(&'a TaskRequest),
+    /// An operation on tasks of one owner, and the way back to the client.
+    Task(&'a TaskRequest, &'a BackChannel),
+    /// A subscription to tasks of one owner.
+    Follow(&'a TaskSubscription),
 }
 
 /// An operation on tasks, for their owner.
@@ -69,8 +80,13 @@ pub enum TaskOp {
     Update,
     /// Cancels it.
     Cancel,
-    /// Requests notifications about it, for as long as the request lasts.
-    Follow,
+}
+
+/// A subscription to notifications about tasks, for their owner. It lasts as long as the request.
+pub struct TaskSubscription {
+    ids: Vec<String>,
+    capabilities: Json,
+    subscriber: Arc<dyn Subscriber>,
 }
 
 /// A system message: it informs a server or reduces what it does, and starts nothing.
@@ -91,16 +107,20 @@ pub enum SystemMessage {
 // === impl Outgoing ===
 
 impl<'a> Outgoing<'a> {
-    pub(crate) fn call(ticket: &'a Ticket) -> Self {
-        Self(Message::Call(ticket))
+    pub(super) fn call(ticket: &'a Ticket, back: &'a BackChannel) -> Self {
+        Self(Message::Call(ticket, back))
     }
 
     pub(super) fn side(admission: &'a Admission) -> Self {
         Self(Message::Side(admission))
     }
 
-    pub(super) fn task(request: &'a TaskRequest) -> Self {
-        Self(Message::Task(request))
+    pub(super) fn task(request: &'a TaskRequest, back: &'a BackChannel) -> Self {
+        Self(Message::Task(request, back))
+    }
+
+    pub(super) fn follow(subscription: &'a TaskSubscription) -> Self {
+        Self(Message::Follow(subscription))
     }
 
     /// The content of the message.
@@ -111,9 +131,10 @@ impl<'a> Outgoing<'a> {
     /// Returns the error for a server that does not support the method.
     pub fn not_offered(&self, server: &ServerName) -> CallError {
         let method = match self.0 {
-            Message::Call(ticket) => ticket.kind().method(),
+            Message::Call(ticket, _) => ticket.kind().method(),
             Message::Side(admission) => admission.op().method(),
-            Message::Task(request) => request.op().method(),
+            Message::Task(request, _) => request.op().method(),
+            Message::Follow(_) => TaskSubscription::METHOD,
         };
         let message = format!("`{method}` is not offered");
         CallError::Server { server: server.clone(), code: METHOD_NOT_FOUND, message, whole: None }
@@ -143,6 +164,36 @@ impl TaskRequest {
     }
 }
 
+// === impl TaskSubscription ===
+
+impl TaskSubscription {
+    /// The method.
+    pub const METHOD: &'static str = "subscriptions/listen";
+
+    pub(super) fn new(
+        ids: Vec<String>,
+        capabilities: Json,
+        subscriber: Arc<dyn Subscriber>,
+    ) -> Self {
+        Self { ids, capabilities, subscriber }
+    }
+
+    /// The tasks, by the server's ids.
+    pub fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// The capabilities of the client that subscribes.
+    pub fn capabilities(&self) -> &Json {
+        &self.capabilities
+    }
+
+    /// The receiver of the notifications.
+    pub fn subscriber(&self) -> &Arc<dyn Subscriber> {
+        &self.subscriber
+    }
+}
+
 // === impl TaskOp ===
 
 impl TaskOp {
@@ -153,7 +204,6 @@ impl TaskOp {
             Self::Result => "tasks/result",
             Self::Update => "tasks/update",
             Self::Cancel => "tasks/cancel",
-            Self::Follow => "subscriptions/listen",
         }
     }
 }

@@ -13,12 +13,11 @@ use capstan_wire::protocol::HEADER_MISMATCH;
 use super::admit::Ticket;
 use super::outgoing::Outgoing;
 use super::wake::listing_of;
-use crate::Answer;
-use crate::elicit::Gate;
+use crate::back_channel::BackChannel;
 use crate::hub::Hub;
 use crate::life::Lease;
-use crate::ports::Operator;
 use crate::trace::{Ending, Side, Span, Step, TraceContext, Tracer};
+use crate::{Answer, Requester};
 
 /// The maximum number of attempts. A retry does not count against the quota.
 const MAX_ATTEMPTS: usize = 2;
@@ -27,9 +26,10 @@ const MAX_ATTEMPTS: usize = 2;
 pub(super) async fn send(
     hub: &Hub,
     ticket: &mut Ticket,
-    operator: Arc<dyn Operator>,
+    requester: Requester<'_>,
 ) -> Result<(Answer, Lease), CallError> {
-    let gate: Arc<dyn Operator> = Arc::new(Gate::new(hub, &ticket.id().server, operator));
+    let Requester { client, identity, .. } = requester;
+    let back = BackChannel::new(hub, &ticket.id().server, client, identity);
     let mut attempt = 1;
     loop {
         let lease = match ticket.take_lease() {
@@ -41,8 +41,8 @@ pub(super) async fn send(
             Box::pin(compare(&lease, ticket)).await?;
         }
         let result = match &hub.tracer {
-            None => lease.send(Outgoing::call(ticket), Arc::clone(&gate)).await,
-            Some(tracer) => Box::pin(traced(&**tracer, &lease, ticket, &gate)).await,
+            None => lease.send(Outgoing::call(ticket, &back)).await,
+            Some(tracer) => Box::pin(traced(&**tracer, &lease, ticket, &back)).await,
         };
         match result {
             Err(error) if attempt < MAX_ATTEMPTS && never_ran(&error) => attempt += 1,
@@ -96,7 +96,7 @@ async fn traced(
     tracer: &dyn Tracer,
     lease: &Lease,
     ticket: &mut Ticket,
-    gate: &Arc<dyn Operator>,
+    back: &BackChannel,
 ) -> Result<Answer, CallError> {
     let before = TraceContext::of(ticket.params());
     let span = tracer.begin(Step {
@@ -110,7 +110,7 @@ async fn traced(
     });
     let params = span.context().map(|context| context.put(ticket.params()));
     let untraced = params.map(|params| ticket.replace_params(params));
-    let mut result = lease.send(Outgoing::call(ticket), Arc::clone(gate)).await;
+    let mut result = lease.send(Outgoing::call(ticket, back)).await;
     if let Some(untraced) = untraced {
         // A second attempt is a sibling span, not a child of this one.
         ticket.replace_params(untraced);

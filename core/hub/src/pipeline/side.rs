@@ -5,8 +5,6 @@ use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target};
 use capstan_wire::{Json, compose, object};
-use futures::FutureExt as _;
-use futures::future::ready;
 
 use super::admit::{Ticket, admit};
 use super::attempt::Attempt;
@@ -17,8 +15,8 @@ use super::record::Record;
 use super::resolve::Resolved;
 use super::settle::with_own_name;
 use crate::hub::Hub;
-use crate::ports::{Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply};
-use crate::{Answer, Call, Ground, Session};
+use crate::ports::Approver;
+use crate::{Answer, Call, Ground, Session, Unattended};
 
 /// Proof that a side request may be sent, with the item and the operation in one value.
 #[derive(Debug)]
@@ -36,19 +34,16 @@ pub enum SideOp {
     Subscribe,
 }
 
-/// The operator who may be asked to approve a side request.
+/// The approver who may be asked about a side request.
 #[derive(Clone, Copy)]
 pub enum Asks<'a> {
-    /// The operator at another shell.
+    /// An operator at another shell.
     Elsewhere,
     /// None: the request is sent on every keystroke. Earlier approvals count.
     Nobody,
-    /// The operator at this front.
-    Here(&'a dyn Operator),
+    /// The approver at this front.
+    Here(&'a dyn Approver),
 }
-
-/// Stands in for an operator: a side request cannot ask anyone at its front.
-struct NoOperator;
 
 // === impl Admission ===
 
@@ -88,12 +83,12 @@ pub(super) async fn walk(
             return Err(CallError::NotApproved { item, rule, open: None });
         }
     }
-    let operator = match asks {
-        Asks::Here(operator) => operator,
-        Asks::Elsewhere | Asks::Nobody => &NoOperator,
+    let approver = match asks {
+        Asks::Here(approver) => approver,
+        Asks::Elsewhere | Asks::Nobody => &Unattended,
     };
-    let approved = confirm(hub, session, operator, permitted, record).await?;
-    let ticket: Ticket = admit(hub, session, approved)?;
+    let confirmed = confirm(hub, session, approver, permitted, record).await?;
+    let ticket: Ticket = admit(hub, session, confirmed)?;
     Ok(Admission { id: ticket.into_id(), op })
 }
 
@@ -121,7 +116,7 @@ impl Hub {
     /// When the server cannot be used, or refuses.
     pub async fn run_side(&self, admission: Admission) -> Result<Json, CallError> {
         let lease = self.server(&admission.id.server)?.wake().await?;
-        match lease.send(Outgoing::side(&admission), Arc::new(NoOperator)).await? {
+        match lease.send(Outgoing::side(&admission)).await? {
             Answer::Whole(answer) => Ok(answer),
             Answer::Flowing(_) => Err(CallError::Protocol {
                 server: admission.id.server,
@@ -156,18 +151,4 @@ impl Hub {
         };
         attempt.end(result).await
     }
-}
-
-// === impl NoOperator ===
-
-impl Operator for NoOperator {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        ready(Approval::No(Ground::Nobody)).boxed()
-    }
-
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        ready(Reply::Decline).boxed()
-    }
-
-    fn notice(&self, _: Notice) {}
 }

@@ -6,13 +6,12 @@ use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose, object};
 
 use super::attempt::Attempt;
-use super::outgoing::{Outgoing, TaskOp, TaskRequest};
+use super::outgoing::{Outgoing, TaskOp, TaskRequest, TaskSubscription};
 use super::screen::check_size;
-use crate::elicit::Gate;
 use crate::hub::Hub;
 use crate::life::Server;
-use crate::ports::{BoxFuture, Operator};
-use crate::{Answer, Call};
+use crate::ports::{BoxFuture, Subscriber};
+use crate::{Answer, BackChannel, Call, Requester};
 
 /// A caller's right to a task that their call has become. Only `screen` creates one.
 #[derive(Debug)]
@@ -52,7 +51,7 @@ impl TaskHandle {
 
 impl Hub {
     /// Runs an operation on a task of `caller`. Questions that the server asks meanwhile go to
-    /// `operator`. The task's id is inserted into the client's params. The operation is recorded
+    /// the client. The task's id is inserted into the client's params. The operation is recorded
     /// like a call.
     ///
     /// # Errors
@@ -63,13 +62,13 @@ impl Hub {
         handle: &TaskHandle,
         op: TaskOp,
         params: &Json,
-        operator: Arc<dyn Operator>,
+        requester: Requester<'_>,
     ) -> Result<Json, CallError> {
         let target = Target::exact(handle.kind, handle.of.clone());
         let call = Call::new(Arc::clone(caller), target, None);
         let mut attempt = Attempt::at_once(self, &call).by_method(op.method());
         attempt.found(&handle.of);
-        let result = self.ask_task(caller, handle, op, params, operator).await;
+        let result = self.ask_task(caller, handle, op, params, requester).await;
         attempt.end(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
         result
     }
@@ -80,7 +79,7 @@ impl Hub {
         handle: &TaskHandle,
         op: TaskOp,
         params: &Json,
-        operator: Arc<dyn Operator>,
+        requester: Requester<'_>,
     ) -> Result<Json, CallError> {
         handle.check_owner(caller)?;
         let name = compose::string(&handle.id);
@@ -88,10 +87,11 @@ impl Hub {
             let problem = "the request's params are not an object".to_owned();
             CallError::InvalidArguments { item: handle.id.clone(), problem }
         })?;
-        let gate = Arc::new(Gate::new(self, handle.server(), operator));
+        let Requester { client, identity, .. } = requester;
+        let back = BackChannel::new(self, handle.server(), client, identity);
         let server = self.task_server(handle)?;
         let request = TaskRequest::new(op, vec![handle.id.clone()], params);
-        let answer = send(server, &request, gate).await?;
+        let answer = send(server, Outgoing::task(&request, &back)).await?;
         let item = || format!("{} {}", handle.server(), op.method());
         check_size(self.limits.max_answer, item, answer.len())?;
         Ok(answer)
@@ -99,7 +99,8 @@ impl Hub {
 
     /// Forwards notifications about tasks of `caller` to `subscriber`. This lasts until the server
     /// ends the subscription or the future is dropped. All tasks belong to one server. The future
-    /// does not borrow the hub, which may be replaced meanwhile.
+    /// does not borrow the hub, which may be replaced meanwhile. The server gets the client's
+    /// `capabilities`.
     ///
     /// # Errors
     /// When a task is not the caller's, or the server cannot be used or sends no such
@@ -108,18 +109,19 @@ impl Hub {
         &self,
         caller: &Caller,
         handles: &[Arc<TaskHandle>],
-        subscriber: Arc<dyn Operator>,
+        capabilities: Json,
+        subscriber: Arc<dyn Subscriber>,
     ) -> BoxFuture<'static, Result<Json, CallError>> {
         let server = handles.first().map(|first| self.task_server(first).cloned());
         let is_sound = handles.iter().try_for_each(|handle| handle.check_owner(caller));
         let one = handles.first().map(|first| first.server());
         let ids = handles.iter().filter(|handle| Some(handle.server()) == one);
         let ids = ids.map(|handle| handle.id.clone()).collect();
-        let request = TaskRequest::new(TaskOp::Follow, ids, Json::empty_object());
+        let subscription = TaskSubscription::new(ids, capabilities, subscriber);
         Box::pin(async move {
             is_sound?;
             match server {
-                Some(server) => send(&server?, &request, subscriber).await,
+                Some(server) => send(&server?, Outgoing::follow(&subscription)).await,
                 None => Ok(Json::empty_object()),
             }
         })
@@ -134,13 +136,9 @@ impl Hub {
     }
 }
 
-async fn send(
-    server: &Arc<Server>,
-    request: &TaskRequest,
-    operator: Arc<dyn Operator>,
-) -> Result<Json, CallError> {
+async fn send(server: &Arc<Server>, outgoing: Outgoing<'_>) -> Result<Json, CallError> {
     let lease = server.wake().await?;
-    match lease.send(Outgoing::task(request), operator).await? {
+    match lease.send(outgoing).await? {
         Answer::Whole(answer) => Ok(answer),
         Answer::Flowing(_) => Err(CallError::Protocol {
             server: server.name().clone(),

@@ -1,23 +1,25 @@
 //! The ports: traits through which the hub uses servers, people, storage and the clock.
 //!
-//! Servers and the clock are defined here, the two sides of a conversation in `operator`, messages
-//! that belong to no call in `listener`, the audit log in `audit`, storage in `store`, `pins` and
-//! `rules`, and manifests and usage of servers in `life`.
+//! Servers and the clock are defined here, the client of a call in `client`, decisions on calls in
+//! `approver`, messages that belong to no call in `listener`, the audit log in `audit`, storage in
+//! `store`, `pins` and `rules`, and manifests and usage of servers in `life`.
 
+mod approver;
 mod audit;
+mod client;
 mod life;
 mod listener;
-mod operator;
 mod pins;
 mod rules;
 mod store;
 
+pub use approver::{Approval, Approver, Question};
 pub use audit::{AuditLog, Settling, Unwritten};
+pub use client::{
+    Ask, Asking, ClientSide, Elicitation, Notice, Reply, Subscriber, Unanswered, Want, Wishes,
+};
 pub use life::{Footprint, Manifests, Pace, UsageLog, UsageRow};
 pub use listener::{Changes, Listener};
-pub use operator::{
-    Approval, Ask, Asking, Elicitation, Notice, Operator, Question, Reply, Unanswered, Want, Wishes,
-};
 pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
 pub use rules::{NewRule, NotSaved, RuleBook};
 pub use store::{Binding, Grant, Store, StoreError};
@@ -81,12 +83,8 @@ pub trait Connection: Send + Sync {
     ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>>;
 
     /// Sends a message that the pipeline admitted. The server's questions and notices about a call
-    /// or a task go to `operator` until the answer arrives.
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>>;
+    /// or a task go to the back channel in the message until the answer arrives.
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>>;
 }
 
 /// The identity of a connected server.

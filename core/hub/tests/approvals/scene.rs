@@ -100,7 +100,7 @@ impl Scene {
         call: Call,
         person: Person,
     ) -> Result<Json, CallError> {
-        let screened = self.world.hub.call(session, call, Arc::new(person)).await?;
+        let screened = self.world.hub.call(session, call, Arc::new(person).requester()).await?;
         Ok(screened.result().clone())
     }
 

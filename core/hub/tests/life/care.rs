@@ -8,19 +8,18 @@ use std::time::Duration;
 
 use capstan_hub::life::{IdleRule, Start, Supervision, Supervisor, SupervisorPorts, Terms};
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Changes, Clock, Connection, Elicitation,
-    Footprint, Item, Listener, Listing, Manifests, Notice, Operator, Pace, Question, Reply,
-    StoreError, UsageLog, UsageRow,
+    About, AuditLog, Backend, BoxFuture, Changes, Clock, Connection, Footprint, Item, Listener,
+    Listing, Manifests, Pace, StoreError, UsageLog, UsageRow,
 };
 use capstan_hub::{
-    Answer, Call, Entry, Freshness, Ground, Hub, HubBuilder, Message, Outgoing, System,
+    Answer, Call, Entry, Freshness, Hub, HubBuilder, Message, Outgoing, Requester, System,
     SystemMessage,
 };
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_wire::{Json, compose};
 use futures::FutureExt;
-use futures::future::{pending, ready};
+use futures::future::ready;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -74,8 +73,6 @@ struct Told(Mutex<Vec<Listing>>);
 struct Time(Instant);
 
 struct NoLog;
-
-struct Nobody;
 
 /// A fixed idle time.
 pub(crate) fn fixed(seconds: u64) -> IdleRule {
@@ -189,7 +186,7 @@ impl Supervised {
     /// Makes a call on the road.
     pub(crate) async fn call(&self) -> Result<(), CallError> {
         let call = Call::new(Caller::operator(Front::Cli), self.target(), None);
-        self.hub.call(&self.hub.session(), call, Arc::new(Nobody)).await.map(drop)
+        self.hub.call(&self.hub.session(), call, Requester::unattended()).await.map(drop)
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -310,13 +307,9 @@ impl Connection for Named {
         .boxed()
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        _: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
-            let Message::Call(_) = outgoing.message() else {
+            let Message::Call(..) = outgoing.message() else {
                 return Ok(Answer::Whole(Json::empty_object()));
             };
             let takes = *self.1.takes.lock().unwrap();
@@ -382,16 +375,4 @@ impl Clock for Time {
 
 impl AuditLog for NoLog {
     fn record(&self, _: Entry) {}
-}
-
-impl Operator for Nobody {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        ready(Approval::No(Ground::Nobody)).boxed()
-    }
-
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        pending().boxed()
-    }
-
-    fn notice(&self, _: Notice) {}
 }

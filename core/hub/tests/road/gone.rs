@@ -1,6 +1,7 @@
 //! Callers who go away, at every place where a call waits.
 
-use capstan_hub::ports::{Approval, Elicitation, Operator, Want};
+use capstan_hub::BackChannel;
+use capstan_hub::ports::{Approval, Asking};
 use capstan_hub::{Answer, Ground, Limits};
 use futures::FutureExt;
 use futures::future::{pending, ready};
@@ -45,7 +46,7 @@ fn a_call_that_was_begun_and_then_made_leaves_one_entry_like_any_other() {
     let scene = Scene::with_server(files());
     let (attempt, session) =
         (scene.world.hub.begin(&tool("files__other")), scene.world.hub.session());
-    let call = attempt.call(&session, tool("files__read"), scene.person.clone());
+    let call = attempt.call(&session, tool("files__read"), scene.person.requester());
     call.now_or_never().unwrap().unwrap();
     assert_eq!(scene.entry(), usual);
 }
@@ -85,12 +86,10 @@ fn a_caller_who_goes_away_during_the_second_try_leaves_one_abandoned_entry() {
 
 #[tokio::test]
 async fn a_caller_who_goes_away_while_the_server_asks_back_leaves_one_abandoned_entry() {
-    let runs = |_, operator: std::sync::Arc<dyn Operator>| {
+    let runs = |_, back: BackChannel| {
         let asks = async move {
-            let server = "files".parse().unwrap();
-            let want = Want::Form(json("{}"));
-            let question = Elicitation { server, message: "which?".to_owned(), want };
-            let _reply = operator.elicit(question).await;
+            let question = json(r#"{"message":"which?","requestedSchema":{}}"#);
+            let _reply = back.ask(Asking::Elicit, question).await;
             Ok(Answer::Whole(json("{}")))
         };
         asks.boxed()

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use capstan_hub::catalog::Patience;
-use capstan_hub::ports::{Approval, Listing, Operator};
+use capstan_hub::ports::{Approval, Listing};
 use capstan_hub::{Call, Entry, Ground, Limits, Session};
 use capstan_model::{Caller, ErrorCode, Front, Target, Trust, Verdict};
 use capstan_policy::exposure::Exposure;
@@ -204,8 +204,8 @@ fn starting_line(threads: usize) -> Person {
 /// Takes every session as one race of all threads; gives the number of calls answered in each.
 fn race(scene: &Scene, sessions: &[Session], threads: usize) -> Vec<usize> {
     let run = |session: &Session| {
-        let operator = Arc::clone(&scene.person) as Arc<dyn Operator>;
-        let call = scene.world.hub.call(session, tool("files__write"), operator);
+        let requester = scene.person.requester();
+        let call = scene.world.hub.call(session, tool("files__write"), requester);
         let code = call.now_or_never().unwrap().err().map(|error| error.code());
         assert!(matches!(code, None | Some(ErrorCode::QuotaBlocked)), "{code:?}");
         usize::from(code.is_none())

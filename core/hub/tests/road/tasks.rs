@@ -18,13 +18,13 @@ async fn a_task_is_its_callers_and_each_operation_on_it_is_written_down() {
     let hub = &scene.world.hub;
     let call = tool("files__read");
     let (owner, session) = (Arc::clone(&call.caller), hub.session());
-    let screened = hub.call(&session, call, scene.person.clone()).await.unwrap();
+    let screened = hub.call(&session, call, scene.person.requester()).await.unwrap();
     let handle = screened.task().unwrap();
     assert_eq!((handle.server().as_str(), handle.id()), ("files", "7"));
 
     let operate = async |caller: Arc<Caller>| {
         let params = json("{}");
-        hub.task(&caller, &handle, TaskOp::Cancel, &params, scene.person.clone()).await
+        hub.task(&caller, &handle, TaskOp::Cancel, &params, scene.person.requester()).await
     };
     let other = Arc::new(Caller::named("mallory", Front::Gateway));
     assert!(matches!(operate(other).await, Err(CallError::Unknown { .. })));

@@ -4,11 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    About, Approval, AuditLog, Backend, BoxFuture, Clock, Connection, Elicitation, Footprint, Item,
-    Listing, Notice, Operator, Question, Reply,
+    About, Approval, Approver, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Connection,
+    Elicitation, Footprint, Item, Listing, Notice, Question, Reply, Unanswered, Wishes,
 };
 use capstan_hub::{
-    Answer, Call, Entry, Ground, Hub, HubBuilder, Message, Outgoing, Session, System,
+    Answer, BackChannel, Call, ClientIdentity, Entry, Ground, Hub, HubBuilder, Message, Outgoing,
+    Requester, Session, System,
 };
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
@@ -28,7 +29,7 @@ pub(crate) type Ran = Result<Answer, CallError>;
 type Lists = dyn Fn(Listing) -> BoxFuture<'static, Listed> + Send + Sync;
 
 /// How a fake server runs what it is asked to, given how often it has been.
-type Runs = dyn Fn(usize, Arc<dyn Operator>) -> BoxFuture<'static, Ran> + Send + Sync;
+type Runs = dyn Fn(usize, BackChannel) -> BoxFuture<'static, Ran> + Send + Sync;
 
 /// A hub among fakes, with one conversation.
 pub(crate) struct World {
@@ -118,8 +119,7 @@ impl World {
 
     /// Makes a call with `person` at the front.
     pub(crate) async fn call(&self, person: &Arc<Person>, call: Call) -> Result<Json, CallError> {
-        let operator = Arc::clone(person) as Arc<dyn Operator>;
-        let screened = self.hub.call(&self.session, call, operator).await?;
+        let screened = self.hub.call(&self.session, call, person.requester()).await?;
         Ok(screened.result().clone())
     }
 
@@ -192,19 +192,15 @@ impl Connection for Server {
         (self.lists)(listing)
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Ran> {
-        let Message::Call(ticket) = outgoing.message() else {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Ran> {
+        let Message::Call(ticket, back) = outgoing.message() else {
             return ready(Err(outgoing.not_offered(&self.name))).boxed();
         };
         let mut requests = self.requests.lock().unwrap();
         requests.push(format!("{} {}", ticket.kind().method(), ticket.params()));
         let count = requests.len();
         drop(requests);
-        (self.runs)(count, operator)
+        (self.runs)(count, back.clone())
     }
 }
 
@@ -220,12 +216,17 @@ impl Person {
         }
     }
 
+    /// The person as the requester of a call.
+    pub(crate) fn requester(self: &Arc<Self>) -> Requester<'_> {
+        Requester::new(self, ClientIdentity::default())
+    }
+
     fn see(&self, line: String) {
         self.seen.lock().unwrap().push(line);
     }
 }
 
-impl Operator for Person {
+impl Approver for Person {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
         let Question { id, kind, arguments, effect, rule, .. } = question;
         let (kind, effect) = (kind.as_str(), effect.as_str());
@@ -233,14 +234,35 @@ impl Operator for Person {
         (self.approves)()
     }
 
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply> {
-        let Elicitation { server, message, want } = elicitation;
-        self.see(format!("{server} asks: {message} {want:?}"));
-        (self.answers)()
+    fn allowed(&self) {}
+
+    fn inform(&self, _: &str) {}
+}
+
+impl ClientSide for Person {
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
+        let answer = move |elicitation| {
+            let Elicitation { server, message, want } = elicitation;
+            self.see(format!("{server} asks: {message} {want:?}"));
+            (self.answers)()
+        };
+        ask.by_person(answer).boxed()
     }
 
     fn notice(&self, notice: Notice) {
         self.see(format!("{notice:?}"));
+    }
+
+    fn capabilities(&self) -> Option<Json> {
+        None
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes::PERSON
+    }
+
+    fn outlives_answer(&self) -> bool {
+        false
     }
 }
 

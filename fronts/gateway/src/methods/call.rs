@@ -205,8 +205,7 @@ impl CallTask {
         }
         found(&hub, &call, span.as_mut());
         let counted = self.gateway.metrics.begin();
-        let person = Arc::<ClientOperator>::clone(operator);
-        let delivered = hub.deliver(&self.client.session, call, person).await;
+        let delivered = hub.deliver(&self.client.session, call, operator.requester()).await;
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, &hub).await
     }
 
@@ -233,8 +232,7 @@ impl CallTask {
         call.target = Target::exact(self.kind, ItemId { server, item });
         found(hub, &call, span.as_mut());
         let counted = self.gateway.metrics.begin();
-        let person = Arc::<ClientOperator>::clone(operator);
-        let delivered = attempt.deliver(&self.client.session, call, person).await;
+        let delivered = attempt.deliver(&self.client.session, call, operator.requester()).await;
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, hub).await
     }
 

@@ -1,4 +1,4 @@
-//! The client as an `Operator`: it receives notices of its call and questions of its server.
+//! The client of a call: it approves, and receives notices of its call and questions of its server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::ports::{
-    Approval, Ask, Asking, BoxFuture, Elicitation, Notice, Operator, Question, Reply, Unanswered,
+    Approval, Approver, Ask, Asking, BoxFuture, ClientSide, Notice, Question, Reply, Unanswered,
     Wishes,
 };
-use capstan_hub::{Ground, Part};
+use capstan_hub::{CallGroup, ClientId, ClientIdentity, Ground, Part, PersonId, Requester};
 use capstan_wire::protocol::META_PROGRESS;
 use capstan_wire::{Json, Reply as RpcReply, compose, object};
 use futures::FutureExt;
@@ -27,9 +27,6 @@ use crate::protocol::revision::Revision;
 use crate::questions::approval_form;
 use crate::questions::attribution::{for_legacy, without_id};
 use crate::questions::notice_filter::NoticeFilter;
-
-/// Number of the person at this machine; no client has this number.
-const OWN: u64 = 0;
 
 /// The client of one call.
 pub(crate) struct ClientOperator {
@@ -149,6 +146,18 @@ impl ClientOperator {
         }
     }
 
+    /// The requester of the call.
+    pub(crate) fn requester(self: &Arc<Self>) -> Requester<'_> {
+        let number = self.client.number;
+        // A client on this machine is its user, unless other machines can connect as well.
+        let person = match self.client.caller.from {
+            Some(from) if self.context.own && ClientNetwork::of(from).is_here() => PersonId::LOCAL,
+            Some(_) | None => PersonId(number),
+        };
+        let client = Some(ClientId(self.client.peer.number()));
+        Requester::new(self, ClientIdentity { group: CallGroup(number), person, client })
+    }
+
     /// True if the client approved the call.
     pub(crate) fn approved(&self) -> bool {
         self.approved.load(Ordering::Relaxed)
@@ -159,7 +168,7 @@ impl ClientOperator {
         let message = compose::notification(method, Some(params)).into();
         match self.events.try_send(Event::Message(message)) {
             Ok(()) => {}
-            Err(SendError::Closed(Event::Message(message))) if self.hears_on() => {
+            Err(SendError::Closed(Event::Message(message))) if self.outlives_answer() => {
                 self.client.tell(message);
             }
             Err(_) => self.left_out(),
@@ -204,7 +213,7 @@ impl ClientOperator {
         let message = Bytes::from(compose::request(id, asking.method(), Some(&params)));
         let sent = self.events.send(Event::Message(message.clone())).await;
         // A question of a task can also be sent outside of this request.
-        let is_asked = sent.is_ok() || (self.hears_on() && self.client.tell(message));
+        let is_asked = sent.is_ok() || (self.outlives_answer() && self.client.tell(message));
         if !is_asked {
             return Err(gone());
         }
@@ -249,7 +258,7 @@ impl ClientOperator {
     }
 }
 
-impl Operator for ClientOperator {
+impl Approver for ClientOperator {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
         async move {
             if !self.can_fill_in() {
@@ -274,17 +283,14 @@ impl Operator for ClientOperator {
         self.approved.store(true, Ordering::Relaxed);
     }
 
-    fn told(&self, text: &str) {
+    fn inform(&self, text: &str) {
         let [level, logger, data] = ["notice", "capstan", text].map(compose::string);
         let params = compose::object(&[("level", &level), ("logger", &logger), ("data", &data)]);
         self.log("notice", &params);
     }
+}
 
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, Reply> {
-        // Programs get the protocol's own request, through `ask`.
-        std::future::ready(Reply::Decline).boxed()
-    }
-
+impl ClientSide for ClientOperator {
     fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
         async move {
             let Ask { server, asking, params } = ask;
@@ -320,7 +326,7 @@ impl Operator for ClientOperator {
         }
     }
 
-    fn able(&self) -> Option<Json> {
+    fn capabilities(&self) -> Option<Json> {
         Some(self.client.capabilities.clone())
     }
 
@@ -330,23 +336,7 @@ impl Operator for ClientOperator {
         Wishes { progress, input_required: self.client.era == Era::Modern, flow }
     }
 
-    fn party(&self) -> u64 {
-        self.client.number
-    }
-
-    fn person(&self) -> u64 {
-        // A client on this machine is its user, unless other machines can connect as well.
-        match self.client.caller.from {
-            Some(from) if self.context.own && ClientNetwork::of(from).is_here() => OWN,
-            Some(_) | None => self.client.number,
-        }
-    }
-
-    fn peer(&self) -> u64 {
-        self.client.peer.number()
-    }
-
-    fn hears_on(&self) -> bool {
+    fn outlives_answer(&self) -> bool {
         let is_there =
             |PendingTask(id): &PendingTask| id.get().is_none_or(|id| self.context.tasks.knows(id));
         self.later.get().is_some_and(is_there)

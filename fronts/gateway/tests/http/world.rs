@@ -12,8 +12,8 @@ use capstan_gateway::http::{
     Anonymous, HttpLimits, HttpSettings, McpEndpoints, NOT_FOUND, Routes, Site, bind, pages, serve,
 };
 use capstan_hub::ports::{
-    About, Ask as Question, Asking, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint,
-    Item, Listing, Notice, Operator,
+    About, Asking, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint, Item, Listing,
+    Notice,
 };
 use capstan_hub::trace::Tracer;
 use capstan_hub::{Answer, Begun, Entry, HubBuilder, Message, Outgoing, Source, System};
@@ -316,13 +316,9 @@ impl Connection for Files {
         ready(Ok(tools.iter().map(|name| item(name)).collect())).boxed()
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
-            let Message::Call(ticket) = outgoing.message() else {
+            let Message::Call(ticket, back) = outgoing.message() else {
                 return Err(outgoing.not_offered(&self.name));
             };
             let tool = object::get_string(ticket.params(), "name").unwrap_or_default();
@@ -336,7 +332,7 @@ impl Connection for Files {
                 return Ok(Answer::Flowing(begun.flow(self.name.clone(), rest)));
             }
             if matches!(tool.as_str(), "talk" | "slow" | "heavy") {
-                operator.notice(Notice::Progress {
+                back.notice(Notice::Progress {
                     server: self.name.clone(),
                     done: 1.0,
                     total: None,
@@ -351,16 +347,15 @@ impl Connection for Files {
                     text = "x".repeat(2 * BIG);
                 }
                 "ask" => {
-                    let (server, asking) = (self.name.clone(), Asking::Elicit);
                     let params =
                         Json::parse(r#"{"message":"Sure?","requestedSchema":{}}"#).unwrap();
-                    let answer = operator.ask(Question { server, asking, params }).await;
+                    let answer = back.ask(Asking::Elicit, params).await;
                     text = answer.unwrap().to_string();
                 }
                 "big" => text = "x".repeat(BIG),
                 _ => {}
             }
-            self.wishes.lock().unwrap().push(operator.wishes().flow);
+            self.wishes.lock().unwrap().push(back.wishes().flow);
             let text = compose::string(&text);
             let block = compose::object(&[("type", &compose::string("text")), ("text", &text)]);
             Ok(Answer::Whole(compose::object(&[("content", &compose::array([&block]))])))

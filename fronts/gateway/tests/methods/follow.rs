@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, Weak};
 
 use capstan_gateway::{Exchange, Out, View};
-use capstan_hub::ports::Operator;
+use capstan_hub::ports::Subscriber;
 use capstan_model::CallError;
 use capstan_policy::{Pattern, Rule};
 use capstan_wire::{Json, compose, object};
@@ -13,31 +13,30 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::tasks::{ABLE, modern, text};
-use crate::world::{LIMIT, Server, World, allowing, finish, json, member};
+use crate::world::{LIMIT, Server, To, World, allowing, finish, json, member};
 
 const LISTEN: &str = "subscriptions/listen";
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const TASKS: &str = "notifications/tasks";
 
 /// Those who hear what a server tells of tasks, for as long as it is to tell it.
-type Hearers = Arc<Mutex<Vec<Weak<dyn Operator>>>>;
+type Hearers = Arc<Mutex<Vec<Weak<dyn Subscriber>>>>;
 
 /// A server that tells of the tasks it accepts, of those that it is asked for.
 fn telling(name: &str, accepts: fn(&Json) -> Json) -> (Server, Hearers) {
     let hearers = Hearers::default();
     let heard = Arc::clone(&hearers);
-    let server = modern(name).answering(move |method, params, operator| {
-        if method != LISTEN {
+    let server = modern(name).answering(move |method, params, to| {
+        let To::Subscriber(subscriber, capabilities) = to else {
             return ready(Ok(json("{}"))).boxed();
-        }
-        let operator = operator.unwrap();
-        assert!(operator.is_subscriber());
-        assert!(operator.able().unwrap().to_string().contains("io.modelcontextprotocol/tasks"));
+        };
+        assert_eq!(method, LISTEN);
+        assert!(capabilities.to_string().contains("io.modelcontextprotocol/tasks"));
         let accepted = compose::object(&[("taskIds", &accepts(&params))]);
-        operator.hear(ACKNOWLEDGED, &compose::object(&[("notifications", &accepted)]));
-        heard.lock().unwrap().push(Arc::downgrade(&operator));
+        subscriber.notify(ACKNOWLEDGED, &compose::object(&[("notifications", &accepted)]));
+        heard.lock().unwrap().push(Arc::downgrade(&subscriber));
         async move {
-            let _hears = operator;
+            let _hears = subscriber;
             pending().await
         }
         .boxed()
@@ -57,7 +56,7 @@ fn listening(hearers: &Hearers) -> usize {
 #[track_caller]
 fn tell(hearers: &Hearers, task: &str) {
     let hearer = hearers.lock().unwrap().iter().find_map(Weak::upgrade);
-    hearer.unwrap().hear(TASKS, &json(task));
+    hearer.unwrap().notify(TASKS, &json(task));
 }
 
 /// Has a server make a task: its id.
@@ -260,14 +259,14 @@ async fn the_end_of_a_subscription_is_the_end_of_the_stream_unless_all_was_told(
         let task = format!(r#"{{"taskId":"1","status":"{status}"}}"#);
         let go = Arc::new(Notify::new());
         let gone = Arc::clone(&go);
-        let a = modern("a").answering(move |_, params, operator| {
+        let a = modern("a").answering(move |_, params, to| {
             let (task, gone) = (json(&task), Arc::clone(&gone));
             async move {
-                let operator = operator.unwrap();
+                let To::Subscriber(subscriber, _) = to else { unreachable!() };
                 let ids = compose::object(&[("taskIds", &params)]);
-                operator.hear(ACKNOWLEDGED, &compose::object(&[("notifications", &ids)]));
+                subscriber.notify(ACKNOWLEDGED, &compose::object(&[("notifications", &ids)]));
                 gone.notified().await;
-                operator.hear(TASKS, &task);
+                subscriber.notify(TASKS, &task);
                 Ok(json(r#"{"resultType":"complete"}"#))
             }
             .boxed()

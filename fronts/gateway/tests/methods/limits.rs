@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_gateway::View;
-use capstan_hub::ports::{Ask, Asking};
+use capstan_hub::ports::Asking;
 use capstan_model::Caller;
 use capstan_wire::RequestId;
 use futures::FutureExt as _;
@@ -12,11 +12,10 @@ use crate::world::{Server, World, finish, json, member};
 
 /// A legacy server whose tool asks and answers with what it was told.
 fn asks() -> Server {
-    Server::new("a").running(|_, operator| {
+    Server::new("a").running(|_, back| {
         async move {
-            let (server, params) = ("a".parse().unwrap(), json(r#"{"message":"Sure?"}"#));
-            let ask = Ask { server, asking: Asking::Elicit, params };
-            Ok(operator.ask(ask).await.unwrap())
+            let params = json(r#"{"message":"Sure?"}"#);
+            Ok(back.ask(Asking::Elicit, params).await.unwrap())
         }
         .boxed()
     })

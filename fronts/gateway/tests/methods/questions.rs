@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use capstan_gateway::View;
-use capstan_hub::ports::{Ask, Asking, Notice, Operator};
+use capstan_hub::BackChannel;
+use capstan_hub::ports::{Asking, Notice};
 use capstan_model::CallError;
 use capstan_policy::{Pattern, Rule};
 use capstan_wire::Json;
@@ -16,11 +17,11 @@ use crate::world::{Given, Server, World, allowing, follow, json, member};
 
 const FORMS: &str = r#"{"elicitation":{}}"#;
 
-fn ask(operator: &Arc<dyn Operator>, asking: Asking) -> Given {
-    let (operator, server) = (Arc::clone(operator), "a".parse().unwrap());
+fn ask(back: &BackChannel, asking: Asking) -> Given {
+    let back = back.clone();
     let params = json(r#"{"message":"Sure?","requestedSchema":{}}"#);
     async move {
-        let answer = operator.ask(Ask { server, asking, params }).await;
+        let answer = back.ask(asking, params).await;
         Ok(answer.unwrap_or_else(|error| json(&format!(r#"{{"code":{}}}"#, error.code))))
     }
     .boxed()
@@ -29,10 +30,10 @@ fn ask(operator: &Arc<dyn Operator>, asking: Asking) -> Given {
 /// A legacy server whose tool asks, and goes on when it is told to.
 fn impatient(go: &Arc<Notify>) -> Server {
     let go = Arc::clone(go);
-    Server::new("a").running(move |_, operator| {
+    Server::new("a").running(move |_, back| {
         let go = Arc::clone(&go);
         async move {
-            let asked = ask(&operator, Asking::Elicit);
+            let asked = ask(&back, Asking::Elicit);
             drop(select(asked, Box::pin(go.notified())).await);
             Ok(json(r#"{"content":[]}"#))
         }
@@ -73,7 +74,7 @@ async fn a_question_of_a_call_that_its_client_gives_up_is_taken_back() {
 
 #[tokio::test]
 async fn a_question_that_was_answered_is_not_taken_back() {
-    let server = Server::new("a").running(|_, operator| ask(&operator, Asking::Elicit));
+    let server = Server::new("a").running(|_, back| ask(&back, Asking::Elicit));
     let world = World::new(vec![server]);
     let client = world.legacy(View::All, FORMS).await;
     let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |_| {
@@ -91,7 +92,7 @@ async fn a_question_that_cannot_be_told_is_declined_in_its_own_words() {
         (Asking::Sample, r#"{"code":-1}"#),
         (Asking::Roots, r#"{"code":-1}"#),
     ] {
-        let server = Server::new("a").running(move |_, operator| ask(&operator, asking));
+        let server = Server::new("a").running(move |_, back| ask(&back, asking));
         let world = World::new(vec![server]);
         let client = world.legacy(View::All, FORMS).await;
         let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |message| {
@@ -106,7 +107,7 @@ async fn a_question_that_cannot_be_told_is_declined_in_its_own_words() {
 #[tokio::test]
 async fn an_answer_that_is_no_object_is_none() {
     for odd in [r#""foo""#, "5", "null", "[]"] {
-        let server = || Server::new("a").running(|_, operator| ask(&operator, Asking::Elicit));
+        let server = || Server::new("a").running(|_, back| ask(&back, Asking::Elicit));
         let world = World::new(vec![server()]);
         let client = world.legacy(View::All, FORMS).await;
         let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |_| {
@@ -129,23 +130,17 @@ async fn an_answer_that_is_no_object_is_none() {
 
 #[tokio::test]
 async fn a_call_that_goes_on_is_told_of_by_what_its_client_said_last() {
-    let runs = |_: Json, operator: Arc<dyn Operator>| {
+    let runs = |_: Json, back: BackChannel| {
         async move {
-            ask(&operator, Asking::Elicit).await.unwrap();
+            ask(&back, Asking::Elicit).await.unwrap();
             let server = || "a".parse().unwrap();
             let params = json(r#"{"progressToken":1,"progress":1}"#);
             let (total, message) = (None, None);
-            operator.notice(Notice::Progress {
-                server: server(),
-                done: 1.0,
-                total,
-                message,
-                params,
-            });
+            back.notice(Notice::Progress { server: server(), done: 1.0, total, message, params });
             for level in ["info", "error"] {
                 let params = json(&format!(r#"{{"level":"{level}","data":"x"}}"#));
                 let (level, text) = (level.to_owned(), "x".to_owned());
-                operator.notice(Notice::Log { server: server(), level, text, params });
+                back.notice(Notice::Log { server: server(), level, text, params });
             }
             Ok(json(r#"{"content":[]}"#))
         }

@@ -3,13 +3,14 @@
 use std::sync::{Arc, Mutex};
 
 use capstan_gateway::{Client, View};
-use capstan_hub::ports::{Ask, Asking, Listener as _, Notice, Operator};
+use capstan_hub::BackChannel;
+use capstan_hub::ports::{Asking, Listener as _, Notice};
 use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
 
-use crate::world::{Given, Server, World, finish, follow, json, member};
+use crate::world::{Given, Server, To, World, finish, follow, json, member};
 
 /// A client of the extension of 2026-07-28.
 pub(crate) const ABLE: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -37,7 +38,7 @@ fn legacy(name: &str) -> Server {
 }
 
 /// Says how task `1` goes, and by whom.
-fn state(name: &str) -> impl Fn(&str, Json, Option<Arc<dyn Operator>>) -> Given + use<> {
+fn state(name: &str) -> impl Fn(&str, Json, To) -> Given + use<> {
     let name = name.to_owned();
     move |_, params, _| {
         let server = name.parse().unwrap();
@@ -154,14 +155,12 @@ async fn how_a_task_goes_is_told_to_its_owner_alone() {
 
 #[tokio::test]
 async fn what_a_task_asks_for_goes_to_whoever_fetches_its_result() {
-    let fetch = |method: &str, params: Json, operator: Option<Arc<dyn Operator>>| {
+    let fetch = |method: &str, params: Json, to: To| {
         let method = method.to_owned();
         async move {
             assert_eq!((method.as_str(), params.to_string()), ("tasks/result", of("1")));
             let params = r#"{"message":"Sure?","requestedSchema":{},"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}}"#;
-            let ask =
-                Ask { server: "l".parse().unwrap(), asking: Asking::Elicit, params: json(params) };
-            let answer = operator.unwrap().ask(ask).await.unwrap();
+            let answer = to.client().unwrap().ask(Asking::Elicit, json(params)).await.unwrap();
             Ok(compose::object(&[("answered", &answer)]))
         }
         .boxed()
@@ -181,10 +180,10 @@ async fn what_a_task_asks_for_goes_to_whoever_fetches_its_result() {
 
 #[tokio::test]
 async fn a_question_that_nobody_could_come_back_to_is_declined_and_the_answer_still_comes() {
-    let asks = |_: &str, _: Json, operator: Option<Arc<dyn Operator>>| {
+    let asks = |_: &str, _: Json, to: To| {
         async move {
-            let (server, params) = ("a".parse().unwrap(), json(r#"{"messages":[],"maxTokens":1}"#));
-            let asked = operator.unwrap().ask(Ask { server, asking: Asking::Sample, params }).await;
+            let params = json(r#"{"messages":[],"maxTokens":1}"#);
+            let asked = to.client().unwrap().ask(Asking::Sample, params).await;
             assert!(asked.is_err());
             Ok(json(r#"{"taskId":"1","status":"working"}"#))
         }
@@ -230,7 +229,7 @@ async fn what_one_era_has_no_words_for_is_neither_offered_nor_sent() {
 
 #[tokio::test]
 async fn what_a_task_asks_for_that_its_client_cannot_be_asked_is_declined_here() {
-    let asks = |method: &str, params: Json, _: Option<Arc<dyn Operator>>| {
+    let asks = |method: &str, params: Json, _: To| {
         let questions = r#""f":{"method":"elicitation/create","params":{"message":"Sure?"}},"u":{"method":"elicitation/create","params":{"mode":"url","message":"Visit"}},"s":{"method":"sampling/createMessage","params":{}}"#;
         let asked = format!(
             r#"{{"taskId":"1","status":"input_required","inputRequests":{{{questions}}}}}"#
@@ -259,10 +258,10 @@ async fn what_a_task_asks_for_that_its_client_cannot_be_asked_is_declined_here()
 
 #[tokio::test]
 async fn what_a_task_says_and_asks_after_its_call_is_answered_goes_to_its_owner_alone() {
-    let kept = Arc::<Mutex<Option<Arc<dyn Operator>>>>::default();
+    let kept = Arc::<Mutex<Option<BackChannel>>>::default();
     let keeps = Arc::clone(&kept);
-    let runs = move |_, operator: Arc<dyn Operator>| {
-        *keeps.lock().unwrap() = Some(operator);
+    let runs = move |_, back: BackChannel| {
+        *keeps.lock().unwrap() = Some(back);
         ready(Ok(json(r#"{"task":{"taskId":"1","status":"working"}}"#))).boxed()
     };
     let world = World::new(vec![legacy("l").running(runs), legacy("m")]);
@@ -271,8 +270,8 @@ async fn what_a_task_says_and_asks_after_its_call_is_answered_goes_to_its_owner_
     let (mut anns, mut bobs) = (ann.open_inbox(), bob.open_inbox());
     let call = r#"{"name":"l__t","task":{},"_meta":{"progressToken":"p"}}"#;
     let id = text(&world.ask(&ann, "tools/call", call).await.answer, "result.task.taskId");
-    let operator = kept.lock().unwrap().take().unwrap();
-    assert!(operator.hears_on());
+    let back = kept.lock().unwrap().take().unwrap();
+    assert!(back.outlives_answer());
 
     let server: ServerName = "l".parse().unwrap();
     let related = r#""_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}"#;
@@ -284,14 +283,14 @@ async fn what_a_task_says_and_asks_after_its_call_is_answered_goes_to_its_owner_
         message: None,
         params: params.clone(),
     };
-    operator.notice(progress());
+    back.notice(progress());
     let told = String::from_utf8(anns.try_recv().unwrap().to_vec()).unwrap();
     assert_eq!(text(&told, "method"), "notifications/progress");
     assert_eq!(text(&told, "params.progressToken"), "p");
     assert!(told.contains(&id) && !told.contains(r#""taskId":"1""#), "{told}");
 
     let params = json(r#"{"message":"Sure?","requestedSchema":{}}"#);
-    let asked = operator.ask(Ask { server: server.clone(), asking: Asking::Elicit, params });
+    let asked = back.ask(Asking::Elicit, params);
     let answered = async {
         let asked = String::from_utf8(anns.recv().await.unwrap().to_vec()).unwrap();
         assert_eq!(text(&asked, "params.message"), "[l] Sure?");
@@ -303,7 +302,7 @@ async fn what_a_task_says_and_asks_after_its_call_is_answered_goes_to_its_owner_
 
     // With its client the task is gone.
     world.gateway.leave(&ann);
-    assert!(!operator.hears_on());
-    operator.notice(progress());
+    assert!(!back.outlives_answer());
+    back.notice(progress());
     assert!(anns.try_recv().is_err() && bobs.try_recv().is_err());
 }

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use capstan_gateway::{Client, Exchange, Gateway, Out, View};
 use capstan_hub::ports::{
-    About, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint, Item, Listing, Operator,
+    About, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint, Item, Listing, Subscriber,
 };
 use capstan_hub::{
-    Answer, Entry, HubBuilder, Message, Outgoing, SideOp, System, SystemMessage, TaskOp,
+    Answer, BackChannel, Entry, HubBuilder, Message, Outgoing, SideOp, System, SystemMessage,
+    TaskSubscription,
 };
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState};
 use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
@@ -24,11 +25,19 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 /// What a fake server gives back.
 pub(crate) type Given = BoxFuture<'static, Result<Json, CallError>>;
 
+/// Who gets what a server says while it works on a request.
+pub(crate) enum To {
+    Nobody,
+    Client(BackChannel),
+    /// With the capabilities of the client.
+    Subscriber(Arc<dyn Subscriber>, Json),
+}
+
 /// What a fake server answers to a call.
-type Runs = dyn Fn(Json, Arc<dyn Operator>) -> Given + Send + Sync;
+type Runs = dyn Fn(Json, BackChannel) -> Given + Send + Sync;
 
 /// What a fake server answers to an errand.
-type Errands = dyn Fn(&str, Json, Option<Arc<dyn Operator>>) -> Given + Send + Sync;
+type Errands = dyn Fn(&str, Json, To) -> Given + Send + Sync;
 
 /// How a fake server lists.
 type Lists = dyn Fn(Listing) -> BoxFuture<'static, Arc<[Item]>> + Send + Sync;
@@ -292,14 +301,14 @@ impl Server {
 
     pub(crate) fn running(
         self,
-        runs: impl Fn(Json, Arc<dyn Operator>) -> Given + Send + Sync + 'static,
+        runs: impl Fn(Json, BackChannel) -> Given + Send + Sync + 'static,
     ) -> Self {
         Self { runs: Box::new(runs), ..self }
     }
 
     pub(crate) fn answering(
         self,
-        errands: impl Fn(&str, Json, Option<Arc<dyn Operator>>) -> Given + Send + Sync + 'static,
+        errands: impl Fn(&str, Json, To) -> Given + Send + Sync + 'static,
     ) -> Self {
         Self { errands: Box::new(errands), ..self }
     }
@@ -313,10 +322,10 @@ impl Server {
 }
 
 impl Server {
-    fn side(&self, method: &str, params: Json, operator: Option<Arc<dyn Operator>>) -> Given {
+    fn side(&self, method: &str, params: Json, to: To) -> Given {
         let shown = object::without_member(&params, "_meta").unwrap_or_else(|_| params.clone());
         self.sent.lock().unwrap().push(format!("{} {method} {shown}", self.name));
-        (self.errands)(method, params, operator)
+        (self.errands)(method, params, to)
     }
 }
 
@@ -349,7 +358,7 @@ impl Backend for Server {
             SystemMessage::Level(level) => ("logging/setLevel", level),
             SystemMessage::Unsubscribe(uri) => ("resources/unsubscribe", uri),
         };
-        self.side(method, compose::string(text), None).map(|said| said.map(drop)).boxed()
+        self.side(method, compose::string(text), To::Nobody).map(|said| said.map(drop)).boxed()
     }
 
     fn footprint(&self) -> Option<Footprint> {
@@ -377,33 +386,40 @@ impl Connection for Server {
         (self.lists)(listing).map(Ok).boxed()
     }
 
-    fn send<'a>(
-        &'a self,
-        outgoing: Outgoing<'a>,
-        operator: Arc<dyn Operator>,
-    ) -> BoxFuture<'a, Result<Answer, CallError>> {
-        let (method, params) = match outgoing.message() {
-            Message::Call(ticket) => {
+    fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
+        let (method, params, to) = match outgoing.message() {
+            Message::Call(ticket, back) => {
                 let params = ticket.params().clone();
                 self.sent.lock().unwrap().push(format!("{} {params}", self.name));
-                return (self.runs)(params, operator).map(|ran| ran.map(Answer::Whole)).boxed();
+                let back = back.clone();
+                return (self.runs)(params, back).map(|ran| ran.map(Answer::Whole)).boxed();
             }
             Message::Side(admission) => match admission.op() {
-                SideOp::Complete(params) => (admission.op().method(), params.clone()),
+                SideOp::Complete(params) => (admission.op().method(), params.clone(), To::Nobody),
                 SideOp::Subscribe => {
-                    (admission.op().method(), compose::string(&admission.id().item))
+                    let uri = compose::string(&admission.id().item);
+                    (admission.op().method(), uri, To::Nobody)
                 }
             },
-            Message::Task(request) => match request.op() {
-                TaskOp::Follow => {
-                    (request.op().method(), Json::from_value(&request.ids()).unwrap())
-                }
-                op @ (TaskOp::Get | TaskOp::Result | TaskOp::Update | TaskOp::Cancel) => {
-                    (op.method(), request.params().clone())
-                }
-            },
+            Message::Task(request, back) => {
+                (request.op().method(), request.params().clone(), To::Client(back.clone()))
+            }
+            Message::Follow(subscription) => {
+                let ids = Json::from_value(&subscription.ids()).unwrap();
+                let capabilities = subscription.capabilities().clone();
+                let to = To::Subscriber(Arc::clone(subscription.subscriber()), capabilities);
+                (TaskSubscription::METHOD, ids, to)
+            }
         };
-        self.side(method, params, Some(operator)).map(|said| said.map(Answer::Whole)).boxed()
+        self.side(method, params, to).map(|said| said.map(Answer::Whole)).boxed()
+    }
+}
+
+// === impl To ===
+
+impl To {
+    pub(crate) fn client(self) -> Option<BackChannel> {
+        if let Self::Client(back) = self { Some(back) } else { None }
     }
 }
 

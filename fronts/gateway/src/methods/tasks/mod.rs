@@ -7,7 +7,7 @@ pub(crate) mod task_status;
 
 use std::sync::Arc;
 
-use capstan_hub::ports::{Asking, Operator, Reply};
+use capstan_hub::ports::{Asking, Reply};
 use capstan_hub::{Screened, TaskOp};
 use capstan_model::{CallError, Kind};
 use capstan_wire::protocol::{INVALID_PARAMS, MODERN};
@@ -91,8 +91,8 @@ impl Gateway {
         let id = id.ok_or_else(|| Fault::invalid("`taskId` must be a string"))?;
         let task = self.tasks.find(&id, &Owner::of(client));
         let task = task.ok_or_else(|| Fault::invalid("Task not found"))?;
-        let asker: Arc<dyn Operator> = Arc::<ClientOperator>::clone(&operator);
-        match self.hub().task(&client.caller, &task.handle, op, params, asker).await {
+        let requester = operator.requester();
+        match self.hub().task(&client.caller, &task.handle, op, params, requester).await {
             Ok(result) => Ok(self.as_shown(&task, result, &operator).await),
             // The tasks of a server process end with it.
             Err(CallError::Server { code: INVALID_PARAMS, .. } | CallError::Unknown { .. })
@@ -146,13 +146,13 @@ impl Gateway {
             ("taskId", &compose::string(&task.own)),
             ("inputResponses", &compose::object(&declined)),
         ]);
-        let by: Arc<dyn Operator> = Arc::<ClientOperator>::clone(operator);
+        let requester = operator.requester();
         let caller = &operator.client.caller;
         // An update without answers is not sent: it could make the server send its description
         // again.
         if !declined.is_empty()
             && let Err(error) =
-                self.hub().task(caller, &task.handle, TaskOp::Update, &params, by).await
+                self.hub().task(caller, &task.handle, TaskOp::Update, &params, requester).await
         {
             tracing::debug!(server = %task.server, %error, "a task was not told no");
         }
@@ -167,7 +167,7 @@ impl Gateway {
         params: &Json,
         operator: Arc<ClientOperator>,
     ) -> Result<Json, Fault> {
-        let operator: &Arc<dyn Operator> = &(operator as Arc<dyn Operator>);
+        let operator = &operator;
         let at = match object::get_string(params, "cursor") {
             None => 0,
             Some(cursor) => cursor
@@ -178,8 +178,8 @@ impl Gateway {
         let all = self.tasks.of(&Owner::of(client));
         let page = all.iter().skip(at).take(PAGE).map(|(id, task)| async move {
             let (hub, params) = (self.hub(), Json::empty_object());
-            let (caller, by) = (&client.caller, Arc::clone(operator));
-            let asked = hub.task(caller, &task.handle, TaskOp::Get, &params, by);
+            let (caller, requester) = (&client.caller, operator.requester());
+            let asked = hub.task(caller, &task.handle, TaskOp::Get, &params, requester);
             match asked.await {
                 Ok(said) => Some(self.tasks.translate(&task.server, &said)),
                 Err(CallError::Server { code: INVALID_PARAMS, .. }) => {

@@ -8,14 +8,11 @@ use std::future::pending;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use capstan_hub::ports::{
-    Approval, BoxFuture, Elicitation, Notice, Operator, Question, Reply as MirroredValues,
-};
-use capstan_hub::{Ground, TaskHandle, life};
+use capstan_hub::ports::{BoxFuture, Subscriber};
+use capstan_hub::{TaskHandle, life};
 use capstan_model::{CallError, ServerName};
 use capstan_wire::{Json, compose, object};
-use futures::FutureExt as _;
-use futures::future::{join_all, ready, select_all};
+use futures::future::{join_all, select_all};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
@@ -53,10 +50,8 @@ struct Told {
 }
 
 /// Receives the notifications of a subscription.
-struct Subscriber {
+struct TaskSubscriber {
     server: ServerName,
-    /// The capabilities of the client.
-    capabilities: Json,
     /// Receives the ids of the tasks that the server has accepted.
     acknowledged: Mutex<Option<oneshot::Sender<Vec<String>>>>,
     told: EventSender<Told>,
@@ -90,15 +85,19 @@ impl Gateway {
             let (ids, handles): (BTreeMap<String, String>, Vec<Arc<TaskHandle>>) =
                 tasks.into_iter().map(|(own, (id, handle))| ((own, id), handle)).unzip();
             let (acknowledged, accepted) = oneshot::channel();
-            let subscriber = Subscriber {
+            let subscriber = TaskSubscriber {
                 server: server.clone(),
-                capabilities: client.capabilities.clone(),
                 acknowledged: Mutex::new(Some(acknowledged)),
                 told: teller.clone(),
                 limit: hub.limits().max_answer,
                 overflow: Arc::clone(&overflow),
             };
-            let running = hub.follow(&client.caller, &handles, Arc::new(subscriber));
+            let running = hub.follow(
+                &client.caller,
+                &handles,
+                client.capabilities.clone(),
+                Arc::new(subscriber),
+            );
             Following::begin(server, ids, running, accepted)
         });
         let begun = join_all(begun).await.into_iter().flatten();
@@ -212,28 +211,10 @@ impl Size for Told {
     }
 }
 
-// === impl Subscriber ===
+// === impl TaskSubscriber ===
 
-impl Operator for Subscriber {
-    fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
-        ready(Approval::No(Ground::Nobody)).boxed()
-    }
-
-    fn elicit(&self, _: Elicitation) -> BoxFuture<'_, MirroredValues> {
-        ready(MirroredValues::Decline).boxed()
-    }
-
-    fn notice(&self, _: Notice) {}
-
-    fn able(&self) -> Option<Json> {
-        Some(self.capabilities.clone())
-    }
-
-    fn is_subscriber(&self) -> bool {
-        true
-    }
-
-    fn hear(&self, method: &str, params: &Json) {
+impl Subscriber for TaskSubscriber {
+    fn notify(&self, method: &str, params: &Json) {
         if method == "notifications/tasks" {
             let (server, task) = (self.server.clone(), params.clone());
             let fits = task.len() <= self.limit;

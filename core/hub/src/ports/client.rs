@@ -1,93 +1,41 @@
-//! The port for the other side of a front, and the questions and notices that it receives.
+//! The ports for the client side of a front, and the questions and notices that it receives.
 
-use std::sync::Arc;
-
-use capstan_model::{By, Caller, Effect, ItemId, Kind, ServerName};
+use capstan_model::ServerName;
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
 use super::BoxFuture;
-use crate::Ground;
-use crate::approvals::Extent;
 
 /// JSON-RPC error code: the user refused the request.
 const REFUSED_BY_USER: i64 = -1;
 
-/// The other side of a front for one call: a person, a client program, or neither.
-pub trait Operator: Send + Sync {
-    /// Decides on a call that a rule asks about. Without a person the answer is no.
+/// The client side of a call: a client program, or the front of a person.
+pub trait ClientSide: Send + Sync {
+    /// Answers a question of the server. A client program gets the question unchanged, and its
+    /// answer is forwarded without being read. For a person, see [`Ask::by_person`].
     ///
-    /// Dropping the future withdraws the question, because it was answered elsewhere.
-    fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval>;
+    /// Dropping the future withdraws the question.
+    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>>;
 
-    /// Called when a call that was asked about may run, independent of how it was approved.
-    fn allowed(&self) {}
-
-    /// Receives a message of the hub itself.
-    fn told(&self, _text: &str) {}
-
-    /// Answers a question of the server. Without a person the answer is [`Reply::Decline`].
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, Reply>;
-
-    /// Answers any question of the server. A person only answers elicitations. A client program may
-    /// answer more; its answer is forwarded without being read.
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
-        Box::pin(async move {
-            match (ask.asking, ask.elicitation()) {
-                (Asking::Elicit, Some(elicitation)) => Ok(self.elicit(elicitation).await.to_json()),
-                (Asking::Elicit, None) => Ok(Reply::Decline.to_json()),
-                (Asking::Sample | Asking::Roots, _) => Err(Unanswered::not_offered(ask.asking)),
-            }
-        })
-    }
-
-    /// Receives progress and log messages of the call.
+    /// Receives progress and log messages of the call. Must not block.
     fn notice(&self, notice: Notice);
 
     /// The client program's capabilities, unchanged; `None` for a person. The hub's own
     /// capabilities apply to a person.
-    fn able(&self) -> Option<Json> {
-        None
-    }
+    fn capabilities(&self) -> Option<Json>;
 
     /// The client's preferences for how a call is sent.
-    fn wishes(&self) -> Wishes {
-        Wishes::default()
-    }
-
-    /// Identifies the client that this operator represents. A question that could belong to several
-    /// calls is asked only if all of them have the same party.
-    fn party(&self) -> u64 {
-        0
-    }
-
-    /// Identifies the person behind the client, as far as the front can determine it. If it cannot,
-    /// the number is unique. If it is unclear which call a question belongs to, only parties of the
-    /// same person may receive each other's questions.
-    fn person(&self) -> u64 {
-        0
-    }
-
-    /// Identifies the peer that answers, across all of its calls. Its open questions are counted
-    /// together. 0 if there is only one peer.
-    fn peer(&self) -> u64 {
-        0
-    }
-
-    /// True if the request is a subscription. It then takes part in no call: it receives the
-    /// subscription's notifications and nothing else.
-    fn is_subscriber(&self) -> bool {
-        false
-    }
-
-    /// Receives the notifications of its subscription, in order. Must not block.
-    fn hear(&self, _method: &str, _params: &Json) {}
+    fn wishes(&self) -> Wishes;
 
     /// True if messages about the call can still be delivered after its answer. The call may have
     /// become a task.
-    fn hears_on(&self) -> bool {
-        false
-    }
+    fn outlives_answer(&self) -> bool;
+}
+
+/// The receiver of a subscription's notifications.
+pub trait Subscriber: Send + Sync {
+    /// Receives the notifications of its subscription, in order. Must not block.
+    fn notify(&self, method: &str, params: &Json);
 }
 
 /// A client's preferences for how a call is sent.
@@ -133,39 +81,7 @@ pub struct Unanswered {
     pub message: String,
 }
 
-/// A call that a rule asks about.
-#[derive(Clone, Debug)]
-pub struct Question {
-    /// The caller.
-    pub caller: Arc<Caller>,
-    /// The item to be called.
-    pub id: ItemId,
-    /// Tool, resource or prompt.
-    pub kind: Kind,
-    /// The arguments of the call.
-    pub arguments: Json,
-    /// The effect of the item.
-    pub effect: Effect,
-    /// The rule that asks.
-    pub rule: String,
-    /// A rule that matches the call, which asks every time, or the default.
-    pub by: By,
-    /// The extents that an approval may have. Never empty; the first is this one call.
-    pub offers: Vec<Extent>,
-    /// The id under which other shells can show and answer the question, if there are any.
-    pub open: Option<String>,
-}
-
-/// The operator's decision and its ground.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approval {
-    /// Run the call; the extent says which later calls are approved too.
-    Yes(Ground, Extent),
-    /// Do not run it.
-    No(Ground),
-}
-
-/// An elicitation: a server asks the operator for input.
+/// An elicitation: a server asks a person for input.
 #[derive(Clone, Debug)]
 pub struct Elicitation {
     /// The server that asks. Always shown, so that no server can pose as another.
@@ -192,7 +108,7 @@ pub enum Reply {
     Accept(Option<Json>),
     /// Refused.
     Decline,
-    /// Not answered: the operator closed the question.
+    /// Not answered: the person closed the question.
     Cancel,
 }
 
@@ -225,22 +141,11 @@ pub enum Notice {
     },
 }
 
-// === impl Approval ===
-
-impl Approval {
-    /// Approves this one call.
-    pub fn once(ground: Ground) -> Self {
-        Self::Yes(ground, Extent::Once)
-    }
-}
-
 // === impl Wishes ===
 
-impl Default for Wishes {
+impl Wishes {
     /// The preferences of a person.
-    fn default() -> Self {
-        Self { progress: true, input_required: false, flow: false }
-    }
+    pub const PERSON: Self = Self { progress: true, input_required: false, flow: false };
 }
 
 // === impl Asking ===
@@ -312,6 +217,21 @@ impl Ask {
         };
         let message = text("message").unwrap_or_default();
         Some(Elicitation { server: self.server.clone(), message, want })
+    }
+
+    /// Answers the question as a person does, who only answers elicitations.
+    ///
+    /// # Errors
+    /// When it asks for something else. An invalid elicitation is declined.
+    pub async fn by_person<F: Future<Output = Reply>>(
+        self,
+        answer: impl FnOnce(Elicitation) -> F,
+    ) -> Result<Json, Unanswered> {
+        match (self.asking, self.elicitation()) {
+            (Asking::Elicit, Some(elicitation)) => Ok(answer(elicitation).await.to_json()),
+            (Asking::Elicit, None) => Ok(Reply::Decline.to_json()),
+            (Asking::Sample | Asking::Roots, _) => Err(Unanswered::not_offered(self.asking)),
+        }
     }
 }
 
