@@ -102,7 +102,7 @@ async fn answers_come_as_json_or_as_events_with_progress_before_them() {
     .await;
     let scene = Scene::new(&peer);
     assert_eq!(scene.call("do", json!({})).await.unwrap(), "done");
-    assert_eq!(scene.person.seen(), ["progress 1"]);
+    assert_eq!(scene.person.seen(), ["s: 1 of None, None"]);
 }
 
 #[tokio::test]
