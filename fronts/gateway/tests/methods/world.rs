@@ -6,7 +6,7 @@ use std::time::Duration;
 use capstan_gateway::{Client, Exchange, Gateway, Out, View};
 use capstan_hub::ports::{About, BoxFuture, Connection, Item, Listing, Subscriber};
 use capstan_hub::{
-    Answer, BackChannel, HubBuilder, Message, Outgoing, SideOp, System, SystemMessage,
+    Answer, BackChannel, Entry, HubBuilder, Message, Outgoing, SideOp, System, SystemMessage,
     TaskSubscription,
 };
 use capstan_model::{CallError, Caller, Front, ServerName, Trust};
@@ -44,6 +44,7 @@ type Lists = dyn Fn(Listing) -> BoxFuture<'static, Arc<[Item]>> + Send + Sync;
 pub(crate) struct World {
     pub(crate) gateway: Arc<Gateway>,
     sent: Arc<Mutex<Vec<String>>>,
+    log: Arc<AuditTrail>,
 }
 
 /// A server that does as it is told.
@@ -122,17 +123,22 @@ impl World {
 
     /// The same, with something changed before it runs.
     pub(crate) fn with(servers: Vec<Server>, change: impl FnOnce(&mut HubBuilder)) -> Self {
-        let sent = Arc::<Mutex<Vec<String>>>::default();
+        let (sent, log) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<AuditTrail>::default());
         let mut hub = HubBuilder::new(
             Arc::new(allowing(servers.iter().map(|server| &server.name)).compile()),
-            Arc::new(AuditTrail::default()),
+            Arc::<AuditTrail>::clone(&log),
             Arc::new(TestClock::default()),
         );
         for server in servers {
             hub.add(Arc::new(Running(Arc::new(Server { sent: Arc::clone(&sent), ..server }))));
         }
         change(&mut hub);
-        Self { gateway: Gateway::new(Arc::new(hub.build())).unwrap(), sent }
+        Self { gateway: Gateway::new(Arc::new(hub.build())).unwrap(), sent, log }
+    }
+
+    /// What was written down so far.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.log.entries()
     }
 
     /// A client of 2025-11-25 that can do this.
