@@ -85,7 +85,7 @@ impl AuditLog for NoAudit {
 }
 
 fn our_own_program() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("our own program cannot be found")
+    std::env::current_exe().context("the path of the capstan program cannot be determined")
 }
 
 struct Assembly<'a> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_app::api::{Interact, ask_front, tell_front};
 use capstan_app::{AppError, ErrorKind, Gateways, NotRun, Selection, Which};
 use capstan_config::SourceFile;
-use capstan_control::{ControlError, Gateway, Heard, find};
+use capstan_control::{ControlError, Gateway, OperationMessage, find};
 use capstan_hub::approvals::policy_version;
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::Json;
@@ -73,7 +73,7 @@ impl LocalHost {
         let numbers = all.iter().filter_map(|(gateway, _)| gateway.process());
         let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
         let message = format!("several gateways run: {}", numbers.join(", "));
-        Err(AppError::usage(message).hint("say which one: `--attach=PID`"))
+        Err(AppError::usage(message).hint("select one with `--attach=PID`"))
     }
 
     /// Sends a request to the only gateway with exactly the configuration that is selected here.
@@ -100,7 +100,7 @@ impl LocalHost {
         };
         match run(&gateway, &request(Some(digest)), front).await {
             Ok(result) => Ok(result),
-            Err(ControlError::NotHere(_) | ControlError::Foreign { .. }) => Err(NotRun::Here),
+            Err(ControlError::Declined(_) | ControlError::Foreign { .. }) => Err(NotRun::Here),
             Err(ControlError::Io { cause, .. }) if is_gone(&cause) => Err(NotRun::Here),
             Err(error) => Err(failed(&error).into()),
         }
@@ -124,8 +124,10 @@ impl Gateways for LocalHost {
                     let all = find(&folders(&self.world));
                     let found = all.into_iter().find(|one| one.process() == Some(number));
                     found.ok_or_else(|| {
-                        AppError::not_found(format!("no gateway of yours runs as process {number}"))
-                            .hint("`--attach` without a number takes the only one")
+                        AppError::not_found(format!(
+                            "none of your gateways has the process ID {number}"
+                        ))
+                        .hint("`--attach` without a number selects the only gateway")
                     })?
                 }
             };
@@ -156,13 +158,13 @@ async fn run(
     request: &Json,
     front: &Arc<dyn Interact>,
 ) -> Result<Json, ControlError> {
-    let hears = |heard: Heard| -> Option<BoxFuture<'static, Json>> {
+    let hears = |heard: OperationMessage| -> Option<BoxFuture<'static, Json>> {
         match heard {
-            Heard::Event(event) => {
+            OperationMessage::Event(event) => {
                 tell_front(&**front, &event);
                 None
             }
-            Heard::Ask(question) => Some(ask_front(Arc::clone(front), &question)),
+            OperationMessage::Ask(question) => Some(ask_front(Arc::clone(front), &question)),
         }
     };
     gateway.run(request, &hears).await
@@ -174,7 +176,7 @@ fn none_runs() -> AppError {
 
 fn failed(error: &ControlError) -> AppError {
     match error {
-        ControlError::NotHere(reason) => {
+        ControlError::Declined(reason) => {
             AppError::new(ErrorKind::Unreachable, format!("the gateway says: {reason}"))
         }
         ControlError::Io { cause, .. } if is_gone(cause) => none_runs(),
@@ -185,7 +187,7 @@ fn failed(error: &ControlError) -> AppError {
         | ControlError::Unknown
         | ControlError::Refused(_)
         | _ => {
-            let message = format!("the gateway went away before it was done: {error}");
+            let message = format!("the connection to the gateway was lost: {error}");
             AppError::new(ErrorKind::Unreachable, message).code("outcome_unknown")
         }
     }

@@ -56,7 +56,7 @@ pub(crate) fn query(path: &Path, query: &AuditQuery) -> Result<Vec<AuditRow>, Ap
     if rows.is_empty()
         && let Ok(Some(last)) = reader.gone()
     {
-        warn!("entries up to {last} were written to `{}`, and none is left", path.display());
+        warn!("entries up to {last} were written to `{}`, but the file has none", path.display());
     }
     Ok(rows.iter().map(row).collect())
 }
@@ -85,7 +85,7 @@ pub(crate) fn verify(path: &Path) -> Result<AuditWhole, AppError> {
         }),
         Err(VerifyError::Audit(error)) => Err(failure(&error)),
         Err(VerifyError::Broken(broken)) => {
-            let message = format!("the audit log is not whole: {broken}");
+            let message = format!("the audit log is damaged: {broken}");
             Err(AppError::new(ErrorKind::Failed, message))
         }
     }

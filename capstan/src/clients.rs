@@ -9,7 +9,7 @@ use capstan_config::{Scope, SourceFile};
 use capstan_files::{Placed, PlacedError, Put, Taken};
 use capstan_import::Client;
 use capstan_import::clients::{
-    Base, ClientError, ClientPlace, Named, Presence, Use, Way, presence, put, take,
+    Base, ClientConnection, ClientError, ClientFile, Named, Presence, Use, presence, put, take,
 };
 
 use crate::host::{LocalHost, explained};
@@ -64,8 +64,11 @@ impl Clients for LocalHost {
     }
 
     fn own_path(&self) -> Result<String, AppError> {
-        let own = std::env::current_exe()
-            .map_err(|error| AppError::internal(format!("our own program: {error}")))?;
+        let own = std::env::current_exe().map_err(|error| {
+            AppError::internal(format!(
+                "the path of the capstan program cannot be determined: {error}"
+            ))
+        })?;
         // A name in `PATH` survives updates; the real path may not.
         let path = self.world.variable("PATH").unwrap_or_default();
         let named = std::env::split_paths(&path).map(|folder| folder.join("capstan"));
@@ -75,12 +78,20 @@ impl Clients for LocalHost {
             .filter(|named| whole.is_some() && named.canonicalize().ok() == whole);
         let path = same.next().unwrap_or(own);
         path.to_str().map(str::to_owned).ok_or_else(|| {
-            AppError::usage(format!("the path of our program is not UTF-8: {}", path.display()))
-                .hint("move the program to a folder whose name is")
+            AppError::usage(format!(
+                "the path of the capstan program is not UTF-8: {}",
+                path.display()
+            ))
+            .hint("move the program to a folder with a UTF-8 name")
         })
     }
 
-    fn install(&self, spot: Spot<'_>, way: &Way, mode: Mode) -> Result<Installed, AppError> {
+    fn install(
+        &self,
+        spot: Spot<'_>,
+        way: &ClientConnection,
+        mode: Mode,
+    ) -> Result<Installed, AppError> {
         let Spot { client, path } = spot;
         let name = path.display().to_string();
         let placed = Placed::open(self.world.state());
@@ -136,7 +147,7 @@ impl Clients for LocalHost {
 // === impl LocalHost ===
 
 impl LocalHost {
-    fn locate(&self, place: &ClientPlace) -> PathBuf {
+    fn locate(&self, place: &ClientFile) -> PathBuf {
         let variable = |name| self.world.variable(name).filter(|value| !value.is_empty());
         match place.named {
             Some(Named::Folder(name, file)) if let Some(folder) = variable(name) => {
@@ -168,9 +179,8 @@ impl LocalHost {
         if existing.starts_with(&project) && !dangling {
             return Ok(());
         }
-        let message = format!("{} leads out of the project", path.display());
-        Err(AppError::usage(message)
-            .hint("name the file that it leads to in your own configuration"))
+        let message = format!("{} is a link that leaves the project", path.display());
+        Err(AppError::usage(message).hint("name the target of the link in your own configuration"))
     }
 }
 

@@ -62,12 +62,12 @@ pub(crate) async fn checks(host: &LocalHost, setup: &Setup, listen: SocketAddr) 
             Check::ok("audit log", format!("{entries} entries, whole"))
         }
         Ok(AuditWhole { entries, unclosed, .. }) => {
-            let detail = format!("{entries} entries, whole; {unclosed} gateways were killed");
-            let fix = "their last entries may be missing; the next call notes it in the log";
+            let detail = format!("{entries} entries, intact; {unclosed} gateways were killed");
+            let fix = "their last entries may be missing; the next call records this in the log";
             Check::warning("audit log", detail, fix)
         }
         Err(failure) => {
-            let fix = "`capstan audit --verify` says where; keep a copy of the file";
+            let fix = "`capstan audit --verify` shows where; keep a copy of the file";
             Check::error("audit log", failure.message, fix)
         }
     });
@@ -75,11 +75,11 @@ pub(crate) async fn checks(host: &LocalHost, setup: &Setup, listen: SocketAddr) 
 }
 
 fn file(file: &SourceFile) -> Check {
-    let fix = "run `capstan trust` after you have read it";
+    let fix = "review it, then run `capstan trust`";
     if file.approved {
         Check::ok("configuration", format!("{} is read", file.path))
     } else {
-        Check::warning("configuration", format!("{} is not approved", file.path), fix)
+        Check::warning("configuration", format!("{} is not trusted", file.path), fix)
     }
 }
 
@@ -98,9 +98,8 @@ fn shadowed(world: &World, setup: &Setup) -> Vec<Check> {
             if used.origin.file == file.path || !used.approved {
                 continue;
             }
-            let detail =
-                format!("{} describes it too, and {} is used", file.path, used.origin.file);
-            let fix = format!("give one of them another name, or `capstan remove {name}`");
+            let detail = format!("{} defines it too, but {} is used", file.path, used.origin.file);
+            let fix = format!("rename one of them, or run `capstan remove {name}`");
             checks.push(Check::warning(format!("servers.{name}"), detail, fix));
         }
     }
@@ -152,7 +151,7 @@ fn docker(world: &World) -> Check {
         Ok(_) => Check::ok("Docker", "answers"),
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             let fix = "add yourself to the group `docker`, and log in again";
-            Check::error("Docker", format!("{socket} is not open to you"), fix)
+            Check::error("Docker", format!("you have no access to {socket}"), fix)
         }
         Err(error) => {
             let fix = "start it: `systemctl start docker`, or the desktop program";
@@ -193,15 +192,15 @@ async fn database(world: &World) -> Check {
             None => Check::ok(NAME, format!("{} can be used", path.display())),
             Some(latest) => {
                 let detail = format!("was damaged, and is kept as {}", latest.display());
-                let fix = "`capstan pins` lists the tools that you have to approve again; remove the \
-                           kept file when you no longer need it";
+                let fix = "`capstan pins` lists the tools that must be pinned again; remove the \
+                           backup when you no longer need it";
                 Check::warning(NAME, detail, fix)
             }
         },
         Err(error) => {
             let cause = error.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
-            let fix = "see that it is a file that you may read and write, and that there is room on \
-                       the disk; until then tools of servers that are not trusted are refused";
+            let fix = "check that you may read and write the file, and that the disk has free \
+                       space; until then, tools of servers that are not trusted are refused";
             Check::error(NAME, format!("{error}{cause}"), fix)
         }
     }
@@ -233,7 +232,8 @@ fn address(world: &World, address: SocketAddr) -> Check {
             if running {
                 return Check::ok(NAME, format!("{address} is in use, and a gateway is running"));
             }
-            let fix = "end whoever has it, or serve elsewhere: `capstan serve --http :0`";
+            let fix =
+                "stop the process that uses the port, or choose another: `capstan serve --http :0`";
             Check::warning(NAME, format!("{address} is in use by another program"), fix)
         }
         Err(error) => {
@@ -254,7 +254,7 @@ fn keyring(world: &World) -> Check {
     let detail = if answers {
         "a session bus answers"
     } else {
-        "no session bus here; secrets are taken from variables (`${NAME}`)"
+        "there is no session bus; secrets are read from variables (`${NAME}`)"
     };
     Check::ok("keyring", detail)
 }
@@ -270,7 +270,7 @@ fn clock(world: &World) -> Check {
     match written.max() {
         Some((time, file)) if time > SystemTime::now() + SLACK => {
             let detail = format!("is behind: {} was written later than now", file.display());
-            Check::error("clock", detail, "set it right: `timedatectl set-ntp true`")
+            Check::error("clock", detail, "correct it: `timedatectl set-ntp true`")
         }
         Some(_) | None => Check::ok("clock", "is not behind what was written last"),
     }
@@ -294,7 +294,7 @@ impl Runner {
         let found = match program(world, command).find() {
             Ok(found) => found,
             Err(error) => {
-                let remedy = format!("{}, and see that it is in PATH", self.remedy);
+                let remedy = format!("{}, and check that it is in PATH", self.remedy);
                 return Check::error(name, error.to_string(), remedy);
             }
         };
@@ -305,7 +305,11 @@ impl Runner {
         match version(&program(world, main)).await {
             Some(major) if major < oldest => {
                 let detail = format!("{detail}, but {} is version {major}", self.name);
-                Check::warning(name, detail, format!("most servers need more: {}", self.remedy))
+                Check::warning(
+                    name,
+                    detail,
+                    format!("most servers need a newer version: {}", self.remedy),
+                )
             }
             Some(major) => Check::ok(name, format!("{detail}, {} {major}", self.name)),
             None => Check::ok(name, detail),

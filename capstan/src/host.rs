@@ -77,8 +77,11 @@ impl LocalHost {
     }
 
     fn demo_source(&self) -> Result<SourceFile, AppError> {
-        let program = std::env::current_exe()
-            .map_err(|error| AppError::internal(format!("our own program: {error}")))?;
+        let program = std::env::current_exe().map_err(|error| {
+            AppError::internal(format!(
+                "the path of the capstan program cannot be determined: {error}"
+            ))
+        })?;
         let data = self.world.data().join("demo");
         let text = demo::config(&program, self.world.here(), &data);
         let dialect = Some(Dialect::Native);

@@ -119,8 +119,9 @@ impl Folder {
         }
         for name in &named {
             let Some(text) = self.text_of(name)? else {
-                let message = format!("the plugin {} names {name}, which is not there", self.text);
-                return Err(AppError::config(message).hint("mend `mcpServers` in its manifest"));
+                let message =
+                    format!("the plugin {} names {name}, which does not exist", self.text);
+                return Err(AppError::config(message).hint("correct `mcpServers` in its manifest"));
             };
             let source = self.source(name, text, plugin.servers());
             if sources.iter().all(|known| known.path != source.path) {
@@ -156,8 +157,8 @@ impl Folder {
         let path = self.root.join(name);
         match path.canonicalize() {
             Ok(real) if !real.starts_with(&self.root) => {
-                let message = format!("{} leads out of its plugin", path.display());
-                Err(AppError::config(message).hint("put the file itself there"))
+                let message = format!("{} is a link that leaves its plugin", path.display());
+                Err(AppError::config(message).hint("replace the link by the file"))
             }
             Ok(_) | Err(_) => read_file(&path),
         }

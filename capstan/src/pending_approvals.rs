@@ -35,7 +35,7 @@ pub(crate) fn open(world: &World, endpoint: Arc<dyn ControlEndpoint>) -> JoinSet
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 let cause = cause.unwrap_or_default();
-                tracing::warn!(%error, cause, "there is no control socket here");
+                tracing::warn!(%error, cause, "there is no control socket");
             }
         }
     }
@@ -168,7 +168,7 @@ impl Missed {
         if matches!(error, ControlError::Unknown) {
             self.running += 1;
         } else if is_gone(&error) {
-            tracing::debug!(%error, "a gateway is gone");
+            tracing::debug!(%error, "the connection to a gateway is lost");
         } else {
             self.failed = Some(error);
         }
@@ -191,8 +191,8 @@ fn is_gone(error: &ControlError) -> bool {
 fn failed(error: &ControlError) -> AppError {
     let cause = std::error::Error::source(error).map(|cause| format!(": {cause}"));
     let message =
-        format!("a gateway of yours cannot be asked: {error}{}", cause.unwrap_or_default());
-    let hint = "try again; if it is older than this command, or does not answer, start it again";
+        format!("one of your gateways cannot be reached: {error}{}", cause.unwrap_or_default());
+    let hint = "try again; restart it if it is older than this command or does not answer";
     AppError::new(ErrorKind::Internal, message).hint(hint)
 }
 
@@ -201,6 +201,6 @@ fn unknown(id: &str, running: usize) -> AppError {
         0 => AppError::not_found("no gateway of yours is running")
             .hint("`capstan serve --http` starts one"),
         _ => AppError::not_found(format!("there is no open question `{id}`"))
-            .hint("`capstan approvals` lists those that can be answered; each holds ten minutes"),
+            .hint("`capstan approvals` lists the open questions; each expires after ten minutes"),
     }
 }

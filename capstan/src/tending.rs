@@ -100,7 +100,7 @@ impl Tending {
     pub(crate) async fn end(&self) {
         self.task.abort();
         if tokio::time::timeout(GRACE, self.supervisor.close()).await.is_err() {
-            warn!("how servers were used could not be kept in time");
+            warn!("the usage of servers was not saved in time");
         }
     }
 }
@@ -114,7 +114,7 @@ impl Manifests for Files {
 
     fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) {
         if let Err(error) = self.0.save(key, text) {
-            warn!(%error, "what a server offers is not remembered");
+            warn!(%error, "the lists of a server were not saved");
         }
     }
 }

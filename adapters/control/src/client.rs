@@ -15,9 +15,9 @@ use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::conversation::{Heard, Hears, send};
+use crate::conversation::{Hears, OperationMessage, send};
 use crate::message::{
-    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, Outcome, Question, RUN, SHOW, Said, Show,
+    ABOUT, ANSWER, About, AnswerParams, LIST, Listed, NOT_HERE, Outcome, Question, RUN, SHOW, Show,
     UNKNOWN_QUESTION, WATCH, Watch,
 };
 use crate::server::read_line;
@@ -72,7 +72,7 @@ impl Gateway {
         id: &str,
         answer: Answer,
     ) -> Result<(Answered, Option<String>), ControlError> {
-        let params = written(&Said::new(id, answer));
+        let params = written(&AnswerParams::new(id, answer));
         let outcome: Outcome = self.ask(ANSWER, &params, PATIENCE).await?;
         let answered = outcome.read().ok_or_else(|| self.silent())?;
         Ok((answered, outcome.saved))
@@ -110,19 +110,19 @@ impl Gateway {
                 Ok(Message::Reply { reply: Reply::Result(done), .. }) => return Ok(done),
                 Ok(Message::Reply { reply: Reply::Error(error), .. }) => {
                     return Err(match error.code {
-                        NOT_HERE => ControlError::NotHere(error.message),
+                        NOT_HERE => ControlError::Declined(error.message),
                         // A gateway of another version.
                         METHOD_NOT_FOUND => {
-                            ControlError::NotHere("it is of another version".to_owned())
+                            ControlError::Declined("it has another version".to_owned())
                         }
                         _ => ControlError::Refused(error.message),
                     });
                 }
                 Ok(Message::Notification { params, .. }) => {
-                    drop(hears(Heard::Event(params.unwrap_or_else(Json::empty_object))));
+                    drop(hears(OperationMessage::Event(params.unwrap_or_else(Json::empty_object))));
                 }
                 Ok(Message::Request { id, params, .. }) => {
-                    let asked = Heard::Ask(params.unwrap_or_else(Json::empty_object));
+                    let asked = OperationMessage::Ask(params.unwrap_or_else(Json::empty_object));
                     let Some(answer) = hears(asked) else { continue };
                     let typed = answer.await;
                     send(&mut writing, compose::reply(&id, &typed)).await.map_err(failed)?;
@@ -201,7 +201,7 @@ impl Gateway {
 fn not_here(line: &[u8]) -> Option<ControlError> {
     match Message::parse(&Bytes::copy_from_slice(line)) {
         Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == NOT_HERE => {
-            Some(ControlError::NotHere(error.message))
+            Some(ControlError::Declined(error.message))
         }
         _ => None,
     }

@@ -107,7 +107,7 @@ pub(crate) struct Question {
 
 /// The params of [`ANSWER`].
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Said {
+pub(crate) struct AnswerParams {
     pub(crate) id: String,
     answer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -190,9 +190,9 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-// === impl Said ===
+// === impl AnswerParams ===
 
-impl Said {
+impl AnswerParams {
     pub(crate) fn new(id: &str, answer: Answer) -> Self {
         let (word, width, span) = match answer {
             Answer::No => ("no", None, None),
@@ -246,7 +246,7 @@ mod tests {
         all.extend(wider(Span::Session));
         all.extend(wider(Span::Saved));
         for answer in all {
-            assert_eq!(Said::new("k7f2", answer).read(), Some(answer));
+            assert_eq!(AnswerParams::new("k7f2", answer).read(), Some(answer));
         }
     }
 
@@ -268,7 +268,7 @@ mod tests {
             r#"{"id":"a","answer":"no","width":"tool","span":"saved"}"#,
             r#"{"id":"a","answer":""}"#,
         ] {
-            let said: Said = serde_json::from_str(text).unwrap();
+            let said: AnswerParams = serde_json::from_str(text).unwrap();
             assert_eq!(said.read(), None, "{text}");
         }
     }

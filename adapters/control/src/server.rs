@@ -24,8 +24,8 @@ use tracing::{debug, warn};
 
 use crate::conversation::{Outgoing, Shell};
 use crate::message::{
-    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN, SHOW, Said,
-    Show, UNKNOWN_QUESTION, WATCH, Watch,
+    ABOUT, ANSWER, About, AnswerParams, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN,
+    SHOW, Show, UNKNOWN_QUESTION, WATCH, Watch,
 };
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
@@ -50,12 +50,12 @@ pub trait ControlEndpoint: Send + Sync + 'static {
         &self,
         request: Json,
         messages: Sender<Outgoing>,
-    ) -> BoxFuture<'_, Result<Json, NotHere>>;
+    ) -> BoxFuture<'_, Result<Json, Declined>>;
 }
 
 /// An operation does not run here, and nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotHere(pub String);
+pub struct Declined(pub String);
 
 /// A socket for shells. It is removed on drop.
 #[derive(Debug)]
@@ -115,14 +115,14 @@ impl Control {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     // Usually too many open files, which is temporary.
-                    warn!(%error, "the control socket takes nobody in right now");
+                    warn!(%error, "the control socket cannot accept connections");
                     sleep(Duration::from_secs(1)).await;
                     continue;
                 }
             };
             while shells.try_join_next().is_some() {}
             if !self.admits(&stream) {
-                warn!("somebody else wanted to use the control socket, and was sent away");
+                warn!("a process of another user tried to use the control socket, and was refused");
                 continue;
             }
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
@@ -133,7 +133,7 @@ impl Control {
             let endpoint = Arc::clone(&endpoint);
             shells.spawn(async move {
                 if let Err(error) = talk(stream, &*endpoint).await {
-                    debug!(%error, "a shell went away");
+                    debug!(%error, "a shell disconnected");
                 }
                 drop(place);
             });
@@ -178,7 +178,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
                 let request = params.unwrap_or_else(Json::empty_object);
                 let mut shell = Shell { reading: &mut reading, writing: &mut writing };
                 let done = shell.run(endpoint, request).await?;
-                let refused = |NotHere(message)| Fault { code: NOT_HERE, message };
+                let refused = |Declined(message)| Fault { code: NOT_HERE, message };
                 reply(&id, done.map_err(refused))
             }
             Ok(Message::Request { id, method, params }) => {
@@ -211,7 +211,7 @@ pub(crate) async fn read_line(
     match line.pop() {
         None => Ok(None),
         Some(b'\n') => Ok(Some(line.into())),
-        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line has no end")),
+        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line is too long")),
     }
 }
 
@@ -243,13 +243,13 @@ async fn answer(
             written(&Question::from(approvals.question(&id).await?))
         }
         ANSWER => {
-            let said: Said = read(params)?;
-            let answer = said.read().ok_or_else(|| invalid("the answer is not understood"))?;
+            let said: AnswerParams = read(params)?;
+            let answer = said.read().ok_or_else(|| invalid("the answer cannot be parsed"))?;
             let (answered, saved) = approvals.answer(&said.id, answer).await?;
             written(&Outcome::new(&answered, saved))
         }
         unknown => {
-            let message = format!("method `{unknown}` is not known here");
+            let message = format!("unknown method `{unknown}`");
             Err(Fault { code: METHOD_NOT_FOUND, message })
         }
     }
@@ -262,8 +262,8 @@ async fn listed(approvals: &Approvals) -> Result<Json, Fault> {
 }
 
 fn read<T: serde::de::DeserializeOwned>(params: Option<&Json>) -> Result<T, Fault> {
-    let params = params.ok_or_else(|| invalid("there are no params"))?;
-    params.read().map_err(|_| invalid("the params do not fit"))
+    let params = params.ok_or_else(|| invalid("`params` is missing"))?;
+    params.read().map_err(|_| invalid("the params cannot be parsed"))
 }
 
 fn written(value: &impl serde::Serialize) -> Result<Json, Fault> {
@@ -308,7 +308,7 @@ mod tests {
             String::new()
         }
 
-        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, NotHere>> {
+        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, Declined>> {
             panic!("nobody may come so far")
         }
     }
@@ -323,7 +323,7 @@ mod tests {
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
         assert!(gateway.questions().await.is_err());
         assert!(gateway.digest().await.is_err());
-        let hears = |_: crate::Heard| -> Option<BoxFuture<'static, Json>> { None };
+        let hears = |_: crate::OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
         assert!(gateway.run(&Json::empty_object(), &hears).await.is_err());
         served.abort();
     }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_control::{
-    Control, ControlEndpoint, ControlError, Gateway, Heard, NotHere, Outgoing, find,
+    Control, ControlEndpoint, ControlError, Declined, Gateway, OperationMessage, Outgoing, find,
 };
 use capstan_hub::Approvals;
 use capstan_hub::approvals::{Answer, Extent};
@@ -40,7 +40,7 @@ fn gateway(folder: &Path) -> JoinSet<()> {
 #[derive(Default)]
 struct Parrot {
     approvals: Arc<Approvals>,
-    /// How many commands are running.
+    /// The number of running commands.
     running: Arc<AtomicUsize>,
 }
 
@@ -62,12 +62,12 @@ impl ControlEndpoint for Parrot {
         "d1g3st".to_owned()
     }
 
-    fn run(&self, order: Json, events: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, NotHere>> {
+    fn run(&self, order: Json, events: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, Declined>> {
         self.running.fetch_add(1, Ordering::SeqCst);
         let runs = Runs(Arc::clone(&self.running));
         Box::pin(async move {
             let _runs = runs;
-            let word: String = order.read().map_err(|_| NotHere("no word".to_owned()))?;
+            let word: String = order.read().map_err(|_| Declined("no word".to_owned()))?;
             events.try_send(Outgoing::Event(order)).unwrap();
             match word.as_str() {
                 "ask" => {
@@ -88,13 +88,13 @@ impl ControlEndpoint for Parrot {
 /// Runs a word: what came back, and what was said meanwhile. Every question is answered with `me`.
 async fn run(gateway: &Gateway, word: &str) -> (Result<String, ControlError>, Vec<String>) {
     let lines = Mutex::new(Vec::new());
-    let hears = |line: Heard| -> Option<BoxFuture<'static, Json>> {
+    let hears = |line: OperationMessage| -> Option<BoxFuture<'static, Json>> {
         match line {
-            Heard::Event(said) => {
+            OperationMessage::Event(said) => {
                 lines.lock().unwrap().push(said.to_string());
                 None
             }
-            Heard::Ask(question) => {
+            OperationMessage::Ask(question) => {
                 lines.lock().unwrap().push(question.to_string());
                 Some(Box::pin(async { compose::string("me") }))
             }
@@ -129,9 +129,12 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     let running = Arc::clone(&parrot.running);
     let _tasks = tokio::spawn(control.serve(Arc::new(parrot)));
     let found = find(&[home.path().to_owned()]);
-    let hears = |_: Heard| -> Option<BoxFuture<'static, Json>> { None };
+    let hears = |_: OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
     let refused = found[0].run(&compose::number(1), &hears).await;
-    assert!(matches!(&refused, Err(ControlError::NotHere(why)) if why == "no word"), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(ControlError::Declined(why)) if why == "no word"),
+        "{refused:?}"
+    );
     let gone = found[0].clone();
     let shell = tokio::spawn(async move { run(&gone, "stay").await });
     while running.load(Ordering::SeqCst) == 0 {
@@ -143,7 +146,7 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     }
 }
 
-/// What comes back over a plain connection, until it is closed.
+/// The bytes that a plain connection returns until it is closed.
 async fn raw(path: &Path, text: &[u8]) -> String {
     let mut stream = UnixStream::connect(path).await.unwrap();
     // It may be closed before all is written.
@@ -265,7 +268,7 @@ async fn more_shells_than_there_is_room_for_are_sent_away() {
     // Connections are taken in order, so by now every place is held.
     assert!(found[0].questions().await.is_err());
     let (refused, _) = run(&found[0], "hello").await;
-    assert!(matches!(refused, Err(ControlError::NotHere(_))), "nothing was done: {refused:?}");
+    assert!(matches!(refused, Err(ControlError::Declined(_))), "nothing was done: {refused:?}");
     drop(held);
     while found[0].questions().await.is_err() {
         tokio::task::yield_now().await;

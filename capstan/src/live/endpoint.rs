@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capstan_app::AppError;
 use capstan_app::api::{self, Answer, Ask, Event, Interact, Local, RunningGateway};
-use capstan_control::{ControlEndpoint, NotHere, Outgoing};
+use capstan_control::{ControlEndpoint, Declined, Outgoing};
 use capstan_hub::Approvals;
 use capstan_hub::ports::BoxFuture;
 use capstan_model::ServerName;
@@ -36,7 +36,7 @@ impl ControlEndpoint for Endpoint {
         &self,
         request: Json,
         messages: Sender<Outgoing>,
-    ) -> BoxFuture<'_, Result<Json, NotHere>> {
+    ) -> BoxFuture<'_, Result<Json, Declined>> {
         let live = Arc::clone(&self.0);
         async move {
             let setup = live.setup();
@@ -50,7 +50,7 @@ impl ControlEndpoint for Endpoint {
             };
             let front: Arc<dyn Interact> = Arc::new(RemoteFront(messages));
             let answered = api::answer(&request, &live.digest(), &local, &front).await;
-            answered.map_err(NotHere)
+            answered.map_err(Declined)
         }
         .boxed()
     }

@@ -114,10 +114,10 @@ impl Live {
         let before = std::mem::replace(&mut self.now().trouble, trouble.clone());
         match trouble {
             Some(trouble) if before.as_ref() != Some(&trouble) => {
-                tracing::error!("the configuration stays as it was: {trouble}");
+                tracing::error!("the configuration is not reloaded: {trouble}");
             }
             None if before.is_some() => {
-                tracing::warn!("the configuration can be used again and is in force");
+                tracing::warn!("the configuration is valid again and has been reloaded");
             }
             Some(_) | None => {}
         }
@@ -130,7 +130,7 @@ impl Live {
         let now = self.now();
         let held = || {
             let files = now.held.join(", ");
-            (!files.is_empty()).then(|| format!("nobody has approved how {files} has changed"))
+            (!files.is_empty()).then(|| format!("the changed file {files} is not trusted"))
         };
         now.trouble.clone().or_else(held)
     }
@@ -269,8 +269,8 @@ impl Live {
         let before = std::mem::replace(&mut self.now().held, held.to_vec());
         for file in held.iter().filter(|file| !before.contains(file)) {
             tracing::warn!(
-                "{file} has changed and is not approved, so nothing of it is used; read it and run \
-                 `capstan trust`"
+                "{file} has changed and is not trusted, so it is not used; review it, \
+                 then run `capstan trust`"
             );
         }
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use capstan_config::Scope;
 use capstan_import::Client;
-use capstan_import::clients::Way;
+use capstan_import::clients::ClientConnection;
 use serde::Serialize;
 
 use crate::AppError;
@@ -34,7 +34,12 @@ pub trait Clients {
     fn own_path(&self) -> Result<String, AppError>;
 
     /// Adds an entry for Capstan to a client's file, in a way that can be undone.
-    fn install(&self, spot: Spot<'_>, way: &Way, mode: Mode) -> Result<Installed, AppError>;
+    fn install(
+        &self,
+        spot: Spot<'_>,
+        way: &ClientConnection,
+        mode: Mode,
+    ) -> Result<Installed, AppError>;
 
     /// Removes that entry.
     fn uninstall(&self, spot: Spot<'_>, mode: Mode) -> Result<Uninstalled, AppError>;

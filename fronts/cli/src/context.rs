@@ -11,7 +11,7 @@ use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 
 use crate::args::{Options, WaitArgs};
-use crate::attach::Place;
+use crate::attach::Destination;
 use crate::exit::Exit;
 use crate::person::Person;
 use crate::print::Printer;
@@ -45,15 +45,15 @@ pub(crate) struct Context {
     names: Arc<dyn NameCache>,
     usage: Arc<dyn Usage>,
     gateways: Arc<dyn Gateways>,
-    /// The place where operations run.
-    place: Place,
+    /// The process in which operations run.
+    destination: Destination,
     hub: OnceLock<Arc<Hub>>,
 }
 
 // === impl Context ===
 
 impl Context {
-    pub(crate) fn new(options: &Options, place: Place, program: Program) -> Self {
+    pub(crate) fn new(options: &Options, destination: Destination, program: Program) -> Self {
         let Program { host, names, usage, gateways, serve } = program;
         Self {
             print: Printer::new(options),
@@ -63,14 +63,14 @@ impl Context {
             names,
             usage,
             gateways,
-            place,
+            destination,
             hub: OnceLock::new(),
         }
     }
 
     /// True if the command line requests that operations run in a gateway.
     pub(crate) fn is_attached(&self) -> bool {
-        matches!(self.place, Place::Gateway(_))
+        matches!(self.destination, Destination::Gateway(_))
     }
 
     /// Runs an operation, here or in a running gateway.
@@ -80,11 +80,11 @@ impl Context {
         person: Person,
     ) -> Result<O::Output, AppError> {
         let front: Arc<dyn Interact> = Arc::new(person);
-        let which = match self.place {
-            Place::Here => return self.run_here(&operation, &front).await,
-            Place::Anywhere => Which::Like(&self.selection),
-            Place::Gateway(None) => Which::Only(&self.selection),
-            Place::Gateway(Some(process)) => Which::Process(process),
+        let which = match self.destination {
+            Destination::Here => return self.run_here(&operation, &front).await,
+            Destination::Anywhere => Which::Like(&self.selection),
+            Destination::Gateway(None) => Which::Only(&self.selection),
+            Destination::Gateway(Some(process)) => Which::Process(process),
         };
         match (Remote { gateways: &*self.gateways, which }).run(&operation, &front).await {
             Ok(output) => Ok(output),
@@ -173,13 +173,13 @@ impl Context {
     pub(crate) fn say_no_servers(&self, none: NoServers) {
         match none {
             NoServers::SwitchedOff => {
-                self.print.note("servers are switched off by `--no-mcp` or `CAPSTAN_NO_MCP`");
+                self.print.note("servers are disabled by `--no-mcp` or `CAPSTAN_NO_MCP`");
             }
             NoServers::NotConfigured => {
                 self.print.note("no servers are configured");
                 self.print.hint(
-                    "`capstan add NAME COMMAND…` adds one, `capstan import` takes over those of \
-                     other clients; `capstan tools --demo` shows some",
+                    "`capstan add NAME COMMAND…` adds one, `capstan import` imports those of other clients; `capstan tools --demo` \
+                     shows examples",
                 );
             }
         }

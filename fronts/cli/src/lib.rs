@@ -83,7 +83,7 @@ fn read(command: clap::Command, words: Vec<OsString>) -> Result<Cli, clap::Error
 
 /// Runs one command to its end.
 pub async fn run(cli: Cli, program: Program) -> Exit {
-    let place = match attach::place(&cli) {
+    let place = match attach::destination(&cli) {
         Ok(place) => place,
         Err(error) => {
             Printer::new(&cli.options).failure(&error);

@@ -104,14 +104,16 @@ pub async fn answer(
     front: &Arc<dyn Interact>,
 ) -> Result<Json, String> {
     let Ok(request) = request.read::<Request>() else {
-        return Err("the request is not understood".to_owned());
+        return Err("the request cannot be parsed".to_owned());
     };
     if request.version != VERSION {
         let theirs = request.version;
-        return Err(format!("it speaks version {VERSION} of the API, and you speak {theirs}"));
+        return Err(format!(
+            "it has version {VERSION} of the API, but the command has version {theirs}"
+        ));
     }
     if request.digest.as_ref().is_some_and(|wanted| wanted != digest) {
-        return Err("another configuration is in force".to_owned());
+        return Err("the gateway uses another configuration".to_owned());
     }
     let Request { operation, params, .. } = request;
     let ran = match operation.as_str() {
@@ -143,7 +145,7 @@ async fn run<O: Operation>(
     front: &Arc<dyn Interact>,
 ) -> Result<Result<Json, AppError>, String> {
     let Ok(operation) = params.read::<O>() else {
-        return Err("the parameters are not understood".to_owned());
+        return Err("the parameters cannot be parsed".to_owned());
     };
     let written = |output| Json::from_value(&output).map_err(|_| broken("the answer"));
     Ok(operation.run(local, front).await.and_then(written))
@@ -170,7 +172,7 @@ pub fn ask_front(front: Arc<dyn Interact>, question: &Json) -> BoxFuture<'static
 }
 
 fn broken(part: &str) -> AppError {
-    AppError::internal(format!("{part} is not understood"))
+    AppError::internal(format!("{part} cannot be parsed"))
 }
 
 // === impl ErrorText ===

@@ -161,7 +161,7 @@ async fn send(server: &Arc<Server>, outgoing: Outgoing<'_>) -> Result<Json, Call
         Answer::Whole(answer) => Ok(answer),
         Answer::Flowing(_) => Err(CallError::Protocol {
             server: server.name().clone(),
-            problem: "an answer in parts to a request that is no call".to_owned(),
+            problem: "a streamed answer to a request that is not a call".to_owned(),
         }),
     }
 }
