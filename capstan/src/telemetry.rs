@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
+use capstan_app::Environment;
 use capstan_gateway::{Gateway, Readings};
 use capstan_hub::trace::Tracer;
 use capstan_telemetry::{Point, Series, Settings, Sort};
 use tracing::error;
-
-use crate::world::World;
 
 /// Telemetry; `None` if it is switched off.
 pub(crate) struct Telemetry(Option<capstan_telemetry::Telemetry>);
@@ -16,8 +15,8 @@ pub(crate) struct Telemetry(Option<capstan_telemetry::Telemetry>);
 
 impl Telemetry {
     /// Reads the settings. Errors in them are logged and do not stop the gateway.
-    pub(crate) fn start(world: &World) -> Self {
-        let settings = Settings::read(&|name| world.variable(name));
+    pub(crate) fn start(environment: &Environment) -> Self {
+        let settings = Settings::read(&|name| environment.variable(name));
         let telemetry = capstan_telemetry::Telemetry::start(&settings).unwrap_or_else(|failed| {
             let failed = anyhow::Error::new(failed);
             error!("no telemetry is sent: {failed:#}");

@@ -57,9 +57,6 @@ pub enum ControlError {
         /// The path.
         path: PathBuf,
     },
-    /// There is no open question with this id.
-    #[error("there is no open question with that ID")]
-    Unknown,
     /// The gateway does not run the operation; nothing was done.
     #[error("the gateway refused the operation: {0}")]
     Declined(String),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capstan_config::{Loaded, Origin, Problem, ServerEntry, SourceFile};
+use capstan_hub::Hub;
 use capstan_model::ServerName;
 
 use crate::AppError;
@@ -27,6 +28,12 @@ pub struct Setup {
     pub loaded: Arc<Loaded>,
     /// The files, for error messages that quote them.
     pub files: Arc<[SourceFile]>,
+}
+
+/// Builds a hub for one command.
+pub trait BuildHub: Send + Sync {
+    /// Builds a hub from a configuration without starting a server.
+    fn build(&self, setup: &Setup, selection: &Selection) -> Result<Hub, AppError>;
 }
 
 // === impl Setup ===

@@ -88,9 +88,7 @@ impl Operation for CompletePrompt {
                 value: self.value.clone(),
                 known,
             };
-            front.status(&format!("asking `{}`", id.server));
-            let (hub, about) = (&local.hub, (&id.server, &typing));
-            Ok(hub.complete(&hub.session(), &operator(), about, &*Asker::new(front)).await?)
+            local.complete(front, &id.server, &typing).await
         })
     }
 }

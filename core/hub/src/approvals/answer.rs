@@ -5,6 +5,7 @@ use std::time::Duration;
 use capstan_model::{Effect, Kind};
 use capstan_wire::Json;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Approvals, Decision, Extent, GOOD_FOR, Layout, Masks, NoRule, Others, ShownArguments, Span,
@@ -23,7 +24,8 @@ const MAX_NAME: usize = 500;
 const MAX_ARGUMENTS: usize = 500;
 
 /// The operator's answer to a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Run the call, and approve as much more as the extent says.
     Yes(Extent),
@@ -32,7 +34,8 @@ pub enum Answer {
 }
 
 /// The result of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answered {
     /// The call was still waiting and runs now.
     Runs,
@@ -73,7 +76,7 @@ pub enum AnswerError {
 }
 
 /// An open question, or an approval that has not been used yet, as the operator sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenQuestion {
     /// The id of the question.
     pub id: String,
@@ -106,7 +109,8 @@ pub struct OpenQuestion {
 }
 
 /// The state of a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stands {
     /// A call waits for the answer.
     Waiting,

@@ -79,9 +79,9 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
         return add_to_gateway(context, args, &server).await;
     }
     let scope = args.entry.scope.map(scope_of);
-    let file = context.host.target(scope, &context.selection)?;
-    context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
-    let setup = context.host.load(&context.selection)?;
+    let file = context.app.configs.target(scope);
+    context.app.configs.edit(&file, &|text| add_server(text, &args.name, &server))?;
+    let setup = context.app.configs.load(&context.selection)?;
     let entry = setup.server(&args.name)?;
     let (path, scope) = (file.path.display(), file.scope.as_str());
     let slug = entry.name.as_str();

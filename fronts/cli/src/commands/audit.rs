@@ -28,7 +28,7 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, App
         (false, false) => Show::Table,
     };
     if args.verify {
-        let whole = context.host.verify_audit(&setup)?;
+        let whole = context.app.audit.verify(&setup)?;
         context.print.note(&in_words(&whole));
         if context.print.wants_json() {
             let AuditWhole { first, entries, breaks, unclosed } = whole;
@@ -47,7 +47,7 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, App
     if args.follow {
         return follow(context, &setup, &query, show).await;
     }
-    let rows = context.host.audit(&setup, &query)?;
+    let rows = context.app.audit.query(&setup, &query)?;
     match show {
         Show::Json => context.print.json(&rows),
         Show::Csv => rows.iter().for_each(|row| context.print.raw(csv::line(row).as_bytes())),
@@ -81,7 +81,7 @@ async fn follow(
 ) -> Result<Exit, AppError> {
     let mut mark = AuditMark::default();
     loop {
-        for row in context.host.audit_since(setup, &mut mark)? {
+        for row in context.app.audit.follow(setup, &mut mark)? {
             if !fits(&row, query) {
                 continue;
             }

@@ -19,17 +19,17 @@ use crate::print::counted;
 
 pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError> {
     let scope = scope_of(args.scope);
-    let file = context.host.target(Some(scope), &context.selection)?;
+    let file = context.app.configs.target(Some(scope));
     let native = SourceFile {
         dialect: Some(Dialect::Native),
         ..SourceFile::new(
             file.path.display().to_string(),
             scope,
-            context.host.client_text(&file.path)?,
+            context.app.clients.text(&file.path)?,
         )
     };
     let planned = |choice| -> Result<Plan, AppError> {
-        let plan = plan(search(context, args, scope)?, &native, choice);
+        let plan = plan(search(context, args, scope), &native, choice);
         plan.map_err(|problem| AppError::problems(vec![*problem], vec![native.clone()]))
     };
     let choice = chosen(args, &file);
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError
         finish(context, &made, &file, Outcome::Planned);
         return Ok(Exit::Ok);
     }
-    context.host.edit(&file, &|text| made.apply(text))?;
+    context.app.configs.edit(&file, &|text| made.apply(text))?;
     finish(context, &made, &file, Outcome::Written);
     Ok(Exit::Ok)
 }
@@ -73,23 +73,23 @@ enum Outcome {
 }
 
 /// Finds the servers of the clients.
-fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Found>, AppError> {
-    let own = context.host.files(&context.selection)?;
+fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
+    let own = context.app.configs.files(&context.selection);
     let is_read = |path: &Path| own.iter().any(|one| one.scope == Scope::User && one.path == path);
     let clients = if args.clients.is_empty() { &Client::ALL[..] } else { &args.clients };
-    let workspace = context.host.workspace();
+    let workspace = context.app.configs.environment.workspace().to_string_lossy().into_owned();
     let projects = if args.all { Projects::All(&workspace) } else { Projects::Only(&workspace) };
     let mut found = Vec::new();
     for client in clients {
         let mut of_client = Vec::new();
-        for path in context.host.client_files(*client, scope) {
+        for path in context.app.clients.files(*client, scope) {
             // The older file is used only if the newer one has no server.
             let older = path.ends_with("caliban/mcp.toml");
             if older && !of_client.is_empty() {
                 continue;
             }
             let name = path.display().to_string();
-            match context.host.client_text(&path) {
+            match context.app.clients.text(&path) {
                 Ok(text) => {
                     of_client.extend(find(*client, &SourceFile::new(name, scope, text), projects));
                 }
@@ -102,7 +102,7 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Foun
         }
         found.extend(of_client);
     }
-    Ok(found)
+    found
 }
 
 /// The handling of secrets if no person is asked: as `--secrets` says, else kept as they are unless
@@ -148,7 +148,7 @@ fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Res
         let message = format!("secrets of {names} must not be in a project's file");
         return Err(AppError::usage(message).hint(hint));
     }
-    if !context.host.is_private(file) {
+    if !context.app.clients.is_private(file) {
         let message = format!("the secrets of {names} are not copied: others can read {path}");
         return Err(AppError::usage(message).hint(format!("`chmod 600 {path}`, or {hint}")));
     }
@@ -182,7 +182,7 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         .rows
         .iter()
         .map(|row| {
-            let file = context.host.shown_path(&row.file);
+            let file = context.app.clients.shown_path(&row.file);
             let place = match &row.project {
                 Some(project) => format!("{file} (for {project})"),
                 None => file,
@@ -209,7 +209,7 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
     }
     if !made.secrets.is_empty() {
         let (names, path) = (names(made.secrets.iter().map(String::as_str)), file.path.display());
-        if context.host.is_private(file) {
+        if context.app.clients.is_private(file) {
             context.print.note(&format!("secrets of {names} are copied to {path}"));
             context.print.hint("`--secrets env` replaces them by variables");
         } else {

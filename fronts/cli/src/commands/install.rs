@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use capstan_app::{AppError, Installed, Mode, Setup, Spot, Uninstalled};
+use capstan_app::{AppError, EntryFile, Installed, Mode, Setup, Uninstalled};
 use capstan_config::Scope;
 use capstan_import::Client;
 use capstan_import::clients::{ClientConnection, OUR_NAME, put};
@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
         return Err(AppError::usage(message).hint("remove `--http` or `--scope project`"));
     }
     let mode = if dry_run { Mode::Try } else { Mode::Do };
-    let installed = context.host.install(Spot { client, path: &path }, &way, mode)?;
+    let installed = context.app.clients.install(EntryFile { client, path: &path }, &way, mode)?;
     let (title, shown) = (client.title(), path.display());
     if context.print.wants_json() {
         context.print.json(&json!({
@@ -67,7 +67,8 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
 pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppError> {
     let path = file_of(context, args)?;
     let mode = if args.dry_run { Mode::Try } else { Mode::Do };
-    let done = context.host.uninstall(Spot { client: args.client, path: &path }, mode)?;
+    let done =
+        context.app.clients.uninstall(EntryFile { client: args.client, path: &path }, mode)?;
     if context.print.wants_json() {
         context.print.json(&json!({
             "client": args.client, "file": path, "written": mode == Mode::Do, "result": done
@@ -101,7 +102,7 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppErro
 
 fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
     let scope = scope_of(args.scope);
-    context.host.client_file(args.client, scope)?.ok_or_else(|| {
+    context.app.clients.target(args.client, scope)?.ok_or_else(|| {
         let title = args.client.title();
         let (message, hint) = match scope {
             Scope::Project => (format!("{title} has no project files"), "remove `--scope project`"),
@@ -117,7 +118,7 @@ fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
 fn way(context: &Context, args: &InstallArgs) -> Result<ClientConnection, AppError> {
     match &args.http {
         None => {
-            let command = context.host.own_path()?;
+            let command = context.app.configs.environment.own_path()?;
             Ok(ClientConnection::Stdio { command, args: vec!["serve".to_owned()] })
         }
         Some(Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
@@ -125,9 +126,9 @@ fn way(context: &Context, args: &InstallArgs) -> Result<ClientConnection, AppErr
         }
         Some(Some(url)) => Err(AppError::usage(format!("`{url}` is not the address of a gateway"))
             .hint("write `http://127.0.0.1:8080/mcp`, as `capstan serve --http` prints it")),
-        Some(None) => {
-            Ok(ClientConnection::Http { url: usual_url(&context.host.load(&context.selection)?)? })
-        }
+        Some(None) => Ok(ClientConnection::Http {
+            url: usual_url(&context.app.configs.load(&context.selection)?)?,
+        }),
     }
 }
 

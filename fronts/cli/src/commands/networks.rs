@@ -28,11 +28,14 @@ pub(super) async fn allow(
         let policy = AddressPolicy { server, trust: Trust::Untrusted, networks };
         policy.check(*address, Loopback::Refused).err()
     };
-    let (host, refusals): (_, Vec<AddressRefusal>) = match context.host.addresses(url).await? {
-        UrlAddresses::Here => return Ok(()),
-        UrlAddresses::Literal(address) => (None, check(&address).into_iter().collect()),
-        UrlAddresses::Name(name, found) => (Some(name), found.iter().filter_map(check).collect()),
-    };
+    let (host, refusals): (_, Vec<AddressRefusal>) =
+        match context.app.addresses.addresses(url).await? {
+            UrlAddresses::Here => return Ok(()),
+            UrlAddresses::Literal(address) => (None, check(&address).into_iter().collect()),
+            UrlAddresses::Name(name, found) => {
+                (Some(name), found.iter().filter_map(check).collect())
+            }
+        };
     if refusals.is_empty() {
         return Ok(());
     }
@@ -67,7 +70,7 @@ pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Res
         return Err(blocked(format!("its address is refused: {reason}")).hint(hint));
     }
     let refusal = |address| AddressPolicy::default().check(address, Loopback::Refused).err();
-    let reason = match context.host.addresses(url).await? {
+    let reason = match context.app.addresses.addresses(url).await? {
         UrlAddresses::Here => Some("it leads to this machine".to_owned()),
         UrlAddresses::Literal(address) => refusal(address).map(|refusal| refusal.to_string()),
         // The check at connection time decides.

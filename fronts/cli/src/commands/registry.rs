@@ -34,7 +34,8 @@ pub(crate) async fn run(context: &Context, command: &RegistryCommand) -> Result<
 
 async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, AppError> {
     let address = args.registry.registry.as_deref();
-    let found = context.host.search_registry(address, &args.words, usize::from(args.limit)).await?;
+    let found =
+        context.app.registries.search(address, &args.words, usize::from(args.limit)).await?;
     let rows: Vec<Row> = found.iter().map(Row::new).collect();
     if context.print.wants_json() {
         context.print.json(&rows);
@@ -52,7 +53,7 @@ async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, Ap
 
 async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError> {
     let address = args.registry.registry.as_deref();
-    let offer = context.host.offer(address, &args.name, args.release.as_deref()).await?;
+    let offer = context.app.registries.offer(address, &args.name, args.release.as_deref()).await?;
     let name = args.alias.as_deref().unwrap_or_else(|| offer.short_name());
     let Chosen { way, mut needs } =
         offer.choose(args.kind.as_deref()).map_err(|error| unusable(&error))?;
@@ -73,7 +74,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
             // Only the contents of the bundle show what will be started.
             let settings = settings(args)?;
             let (entry, more) =
-                context.host.fetch_bundle(address, &url, &sha256, &settings).await?;
+                context.app.registries.fetch_bundle(address, &url, &sha256, &settings).await?;
             needs.extend(more);
             context.print.note(&format!("  starts {}", shown(&entry)));
             tell_names(context, &entry);
@@ -82,9 +83,9 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
     };
     tell_needs(context, &needs);
     confirm(args)?;
-    let file = context.host.target(args.scope.map(scope_of), &context.selection)?;
+    let file = context.app.configs.target(args.scope.map(scope_of));
     let taken = Cell::new(false);
-    let edited = context.host.edit(&file, &|text| {
+    let edited = context.app.configs.edit(&file, &|text| {
         let added = add_server(text, name, &entry);
         taken.set(matches!(added, Err(EditError::Exists { .. })));
         added
@@ -97,7 +98,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
             "choose another name with `--as NAME`, or run `capstan remove {name}` first"
         ))
     })?;
-    let setup = context.host.load(&context.selection)?;
+    let setup = context.app.configs.load(&context.selection)?;
     let slug = setup.server(name)?.name.as_str();
     let (path, scope) = (file.path.display(), file.scope.as_str());
     context.print.note(&format!("added `{name}` to {path} ({scope})"));
@@ -162,7 +163,8 @@ fn pairs(entry: &NewServer) -> (&'static str, Vec<(&String, &String)>) {
 fn tell_needs(context: &Context, needs: &[Need]) {
     for Need { variable, description, required } in needs {
         let needs = if *required { "needs" } else { "can use" };
-        let set = if context.host.is_set(variable) { " (set in your environment)" } else { "" };
+        let set =
+            if context.app.registries.is_set(variable) { " (set in your environment)" } else { "" };
         context.print.note(&format!("  {needs} ${{{variable}}}{set}: {}", line(description)));
     }
 }

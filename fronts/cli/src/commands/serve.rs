@@ -48,7 +48,7 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, App
         stop: || Box::pin(crate::interrupted()),
         ready: Box::new(move |ready| Box::pin(announce(context, ready, public_url))),
     };
-    context.serve.serve(&setup, &context.selection, serving).await?;
+    context.app.serve.serve(&setup, &context.selection, serving).await?;
     Ok(Exit::Ok)
 }
 

@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, App
     if let Some(none) = listed.none {
         context.say_no_servers(none);
     } else if args.name.is_none() && provider.is_none() && context.selection.demo {
-        let program = context.host.program();
+        let program = context.app.configs.environment.own_command();
         context.print.note("\nnext, call one of them:");
         context.print.note(&format!("  {program} call --demo time__now zone=Europe/Berlin"));
     }

@@ -20,7 +20,7 @@ const CONTEXT: usize = 3;
 const ROOM: Room = Room { above: 1, below: 3, after: After::Question };
 
 pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, AppError> {
-    let mut files = context.host.files(&context.selection)?;
+    let mut files = context.app.configs.files(&context.selection);
     files.retain(|file| file.scope == Scope::Project && file.exists);
     if files.is_empty() {
         return Err(AppError::not_found("this folder has no project configuration file"));
@@ -36,7 +36,7 @@ pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, AppError>
 }
 
 fn revoke(context: &Context, file: &ConfigFile) -> Result<(), AppError> {
-    let was = context.host.revoke(file)?;
+    let was = context.app.configs.revoke(file)?;
     let text = if was { "is no longer trusted" } else { "was not trusted" };
     context.print.note(&format!("{} {text}", file.path.display()));
     Ok(())
@@ -44,7 +44,7 @@ fn revoke(context: &Context, file: &ConfigFile) -> Result<(), AppError> {
 
 fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(), AppError> {
     let path = file.path.display();
-    let (shown, seen) = match context.host.approval(file)? {
+    let (shown, seen) = match context.app.configs.approval(file)? {
         Approval::NotNeeded | Approval::Approved => {
             context.print.note(&format!("{path} is trusted in its current version"));
             return Ok(());
@@ -60,7 +60,7 @@ fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(),
         return Err(AppError::denied("not approved"));
     }
     // Approves the text that was shown: the file may have changed during the question.
-    context.host.approve(file, &seen)?;
+    context.app.configs.approve(file, &seen)?;
     context.print.note(&format!("approved {path}"));
     Ok(())
 }

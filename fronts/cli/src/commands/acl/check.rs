@@ -65,7 +65,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
         return Ok(Exit::Ok);
     }
     let told = check.told(args).await?;
-    let explained = told.explain(&check.policy, context.host.now());
+    let explained = told.explain(&check.policy, context.app.configs.now());
     if print.wants_json() {
         print.json(&Row::new(&explained, &check.caller));
     } else {
@@ -129,7 +129,7 @@ impl Check<'_> {
         let waiting = Spinner::new(print, &format!("starting `{server}`"));
         let items = hub.list(server, Listing::Tools, Freshness::Known).await?;
         drop(waiting);
-        let now = self.context.host.now();
+        let now = self.context.app.configs.now();
         let explain = |item: &Item| {
             let id = ItemId { server: server.clone(), item: item.name.clone() };
             let effect = self.policy.effect_of(&id, Kind::Tool, &item.definition);

@@ -73,14 +73,15 @@ pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Ap
     let since = moment(&args.since)?;
     let mut rules = if args.alone { context.setup_alone()? } else { context.setup()? };
     // The location of the log does not depend on the rules that are tested.
-    let log = if args.alone { context.host.load(&context.selection)? } else { rules.clone() };
+    let log =
+        if args.alone { context.app.configs.load(&context.selection)? } else { rules.clone() };
     if args.alone {
         lend_servers(&mut rules, &log);
     }
     let policy = policy(&rules.loaded.config)?;
-    let now = context.host.now();
+    let now = context.app.configs.now();
     let query = AuditQuery { since: Some(since), limit: args.limit, ..AuditQuery::default() };
-    let rows = context.host.audit(&log, &query)?;
+    let rows = context.app.audit.query(&log, &query)?;
     let mut report = Report::default();
     for row in &rows {
         match Past::read(row) {

@@ -47,7 +47,7 @@ pub(super) fn run(context: &Context, args: &PolicyTestArgs) -> Result<Exit, AppE
     let cases = cases::read(&args.file)?;
     let setup = if args.alone { context.setup_alone()? } else { context.setup()? };
     let policy = policy(&setup.loaded.config)?;
-    let now = context.host.now();
+    let now = context.app.configs.now();
     let outcomes: Vec<Outcome<'_>> =
         cases.iter().map(|case| Outcome::of(case, &setup, &policy, now)).collect();
     let failed = outcomes.iter().filter(|outcome| !outcome.passed).count();
