@@ -125,7 +125,7 @@ impl HttpRequest {
         let own_length =
             self.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length"));
         if !self.body.is_empty() && !own_length {
-            text.push_str(&format!("Content-Length: {}\r\n", self.body.len()));
+            text.extend(["Content-Length: ", &self.body.len().to_string(), "\r\n"]);
         }
         text.extend(["\r\n", &self.body]);
         text
@@ -188,6 +188,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     }
 
     /// Reads the whole body behind this head.
+    ///
+    /// # Panics
+    /// If the connection ends before the body.
     pub async fn body(&mut self, head: &Head) -> String {
         let mut body = Vec::new();
         if let Some(length) = head.get("content-length") {
@@ -257,6 +260,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> HttpConnection<S> {
     }
 
     /// The first event of a stream.
+    ///
+    /// # Panics
+    /// If the answer is not a stream.
     pub async fn event_after_head(&mut self) -> String {
         assert_eq!(self.head().await.get("content-type"), Some("text/event-stream"));
         self.event().await.or_fail("the stream has ended")

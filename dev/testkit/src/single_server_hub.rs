@@ -28,6 +28,9 @@ pub struct SingleServerHub<S> {
 }
 
 /// Waits until the condition holds.
+///
+/// # Panics
+/// If it does not hold in time.
 #[track_caller]
 pub fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
     let caller = Location::caller();
