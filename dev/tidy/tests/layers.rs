@@ -22,8 +22,6 @@ const SHARED: &[&str] = &["capstan-process", "capstan-lazy", "capstan-http"];
 fn layer(folder: &str) -> Option<Layer> {
     let layer = match folder.split_once('/') {
         Some(("core", "model" | "wire") | ("dev", "tidy")) => Layer::Only(&[]),
-        // It has fakes of the hub's ports.
-        Some(("dev", "testkit")) => Layer::Only(&[MODEL, DECISIONS, HUB]),
         Some(("core", "policy")) => Layer::Only(&[MODEL]),
         Some(("core", "safety")) => Layer::Only(&[&["capstan-model"]]),
         Some(("core", "config" | "hub")) => Layer::Only(&[MODEL, DECISIONS]),
@@ -37,7 +35,10 @@ fn layer(folder: &str) -> Option<Layer> {
             Layer::Only(&[MODEL, DECISIONS, HUB, SHARED])
         }
         Some(("adapters", "registry")) => Layer::Only(&[MODEL, DECISIONS, FILES, SHARED]),
-        Some(("adapters", _) | ("fronts", "gateway")) => Layer::Only(&[MODEL, DECISIONS, HUB]),
+        // The testkit has fakes of the hub's ports.
+        Some(("adapters", _) | ("fronts", "gateway") | ("dev", "testkit")) => {
+            Layer::Only(&[MODEL, DECISIONS, HUB])
+        }
         Some(("fronts", "text")) => Layer::Only(&[MODEL, DECISIONS, FILES, HUB, &["capstan-app"]]),
         Some(("fronts", _)) => {
             Layer::Only(&[MODEL, DECISIONS, FILES, HUB, &["capstan-app", "capstan-text"]])
