@@ -1,7 +1,7 @@
 //! Several messages at once.
 
-use crate::peer::post;
 use crate::world::{World, call, initialize, member};
+use capstan_testkit::http::post;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
 const TOLD: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;

@@ -11,8 +11,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::peer::{Peer, ask};
 use crate::world::{World, settings};
+use capstan_testkit::http::{HttpConnection, request};
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/tls").join(name)
@@ -32,11 +32,11 @@ async fn a_certificate_makes_connections_encrypted() {
     let stream = TcpStream::connect(world.address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-    assert_eq!(Peer::over(stream).ask(&ask("GET", "/health")).await.head.status, 200);
+    assert_eq!(HttpConnection::over(stream).ask(&request("GET", "/health")).await.head.status, 200);
 
     // Clear text gets no answer of ours.
     let mut clear = world.peer().await;
-    clear.send(&ask("GET", "/health").text()).await;
+    clear.send(&request("GET", "/health").text()).await;
     assert!(!clear.starts_with_http().await);
 }
 
