@@ -12,8 +12,8 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::conversation::{Heard, Hears, send};
-use crate::message::{ABOUT, About, NOT_HERE, RUN};
+use crate::conversation::{FromGateway, Handler, send};
+use crate::message::{ABOUT, About, NOT_RUN, RUN};
 use crate::server::read_line;
 use crate::{ControlError, MAX_LINE, MAX_LONG_LINE, PATIENCE, folder};
 
@@ -49,10 +49,10 @@ impl Gateway {
         Ok(about.digest)
     }
 
-    /// Runs an operation there, without a timeout; `hears` handles its events and questions.
+    /// Runs an operation there, without a timeout; `handler` handles its events and questions.
     ///
     /// Dropping the future ends the operation.
-    pub async fn run(&self, request: &Json, hears: Hears<'_>) -> Result<Json, ControlError> {
+    pub async fn run(&self, request: &Json, handler: Handler<'_>) -> Result<Json, ControlError> {
         let failed = |cause: io::Error| ControlError::Io { path: self.path.clone(), cause };
         let (reading, mut writing) = self.connect().await?.into_split();
         let mut reading = BufReader::new(reading);
@@ -61,7 +61,7 @@ impl Gateway {
             // A full gateway answers without reading the request.
             let said = timeout(PATIENCE, read_line(&mut reading, MAX_LINE)).await;
             let said = said.ok().and_then(Result::ok).flatten();
-            return Err(said.and_then(|line| not_here(&line)).unwrap_or_else(|| failed(cause)));
+            return Err(said.and_then(|line| not_run(&line)).unwrap_or_else(|| failed(cause)));
         }
         loop {
             let line = read_line(&mut reading, MAX_LONG_LINE).await.map_err(failed)?;
@@ -70,20 +70,20 @@ impl Gateway {
                 Ok(Message::Reply { reply: Reply::Result(done), .. }) => return Ok(done),
                 Ok(Message::Reply { reply: Reply::Error(error), .. }) => {
                     return Err(match error.code {
-                        NOT_HERE => ControlError::NotHere(error.message),
+                        NOT_RUN => ControlError::NotRun(error.message),
                         // A gateway of another version.
                         METHOD_NOT_FOUND => {
-                            ControlError::NotHere("it is of another version".to_owned())
+                            ControlError::NotRun("it is of another version".to_owned())
                         }
                         _ => ControlError::Refused(error.message),
                     });
                 }
                 Ok(Message::Notification { params, .. }) => {
-                    drop(hears(Heard::Event(params.unwrap_or_else(Json::empty_object))));
+                    drop(handler(FromGateway::Event(params.unwrap_or_else(Json::empty_object))));
                 }
                 Ok(Message::Request { id, params, .. }) => {
-                    let asked = Heard::Ask(params.unwrap_or_else(Json::empty_object));
-                    let Some(answer) = hears(asked) else { continue };
+                    let asked = FromGateway::Ask(params.unwrap_or_else(Json::empty_object));
+                    let Some(answer) = handler(asked) else { continue };
                     let typed = answer.await;
                     send(&mut writing, compose::reply(&id, &typed)).await.map_err(failed)?;
                 }
@@ -135,10 +135,10 @@ impl Gateway {
 }
 
 /// Parses the reply of a full gateway.
-fn not_here(line: &[u8]) -> Option<ControlError> {
+fn not_run(line: &[u8]) -> Option<ControlError> {
     match Message::parse(&Bytes::copy_from_slice(line)) {
-        Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == NOT_HERE => {
-            Some(ControlError::NotHere(error.message))
+        Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == NOT_RUN => {
+            Some(ControlError::NotRun(error.message))
         }
         _ => None,
     }

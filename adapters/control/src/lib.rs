@@ -14,8 +14,8 @@ mod client;
 mod conversation;
 
 pub use client::{Gateway, find};
-pub use conversation::{Heard, Hears, Outgoing};
-pub use server::{Control, ControlEndpoint, NotHere};
+pub use conversation::{FromGateway, Handler, ToShell};
+pub use server::{Control, ControlEndpoint, NotRun};
 
 use std::io;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub enum ControlError {
     },
     /// The gateway does not run the operation; nothing was done.
     #[error("the gateway does not run it: {0}")]
-    NotHere(String),
+    NotRun(String),
     /// The gateway refuses the request.
     #[error("{0}")]
     Refused(String),

@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::conversation::{Outgoing, Shell};
-use crate::message::{ABOUT, NOT_HERE, RUN};
+use crate::conversation::{Shell, ToShell};
+use crate::message::{ABOUT, NOT_RUN, RUN};
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
 /// Maximum number of concurrent shells; further ones are refused.
@@ -35,16 +35,12 @@ pub trait ControlEndpoint: Send + Sync + 'static {
     /// Runs an operation; its events and questions go to the shell through `messages`.
     ///
     /// Dropping the future ends the operation.
-    fn run(
-        &self,
-        request: Json,
-        messages: Sender<Outgoing>,
-    ) -> BoxFuture<'_, Result<Json, NotHere>>;
+    fn run(&self, request: Json, messages: Sender<ToShell>) -> BoxFuture<'_, Result<Json, NotRun>>;
 }
 
 /// An operation does not run here, and nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotHere(pub String);
+pub struct NotRun(pub String);
 
 /// A socket for shells. It is removed on drop.
 #[derive(Debug)]
@@ -167,7 +163,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
                 let request = params.unwrap_or_else(Json::empty_object);
                 let mut shell = Shell { reading: &mut reading, writing: &mut writing };
                 let done = shell.run(endpoint, request).await?;
-                let refused = |NotHere(message)| Fault { code: NOT_HERE, message };
+                let refused = |NotRun(message)| Fault { code: NOT_RUN, message };
                 reply(&id, done.map_err(refused))
             }
             Ok(Message::Request { id, method, .. }) => reply(&id, answer(endpoint, &method)),
@@ -181,7 +177,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
 
 /// Sends an error reply that there is no room, if the socket accepts it at once.
 fn send_away(stream: &UnixStream) {
-    let mut line = compose::error_reply(&RequestId::Number(1), NOT_HERE, "too many shells");
+    let mut line = compose::error_reply(&RequestId::Number(1), NOT_RUN, "too many shells");
     line.push(b'\n');
     // The line is short enough to be sent at once.
     drop(stream.try_write(&line));
@@ -230,7 +226,7 @@ mod tests {
             String::new()
         }
 
-        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, NotHere>> {
+        fn run(&self, _: Json, _: Sender<ToShell>) -> BoxFuture<'_, Result<Json, NotRun>> {
             panic!("a stranger was let in")
         }
     }
@@ -244,8 +240,8 @@ mod tests {
         let gateways = find(&[folder.path().to_owned()]);
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
         assert!(gateway.digest().await.is_err());
-        let hears = |_: crate::Heard| -> Option<BoxFuture<'static, Json>> { None };
-        assert!(gateway.run(&Json::empty_object(), &hears).await.is_err());
+        let handler = |_: crate::FromGateway| -> Option<BoxFuture<'static, Json>> { None };
+        assert!(gateway.run(&Json::empty_object(), &handler).await.is_err());
         served.abort();
     }
 }

@@ -4,9 +4,9 @@ use capstan_app::AppError;
 
 use crate::args::{Cli, Command};
 
-/// The place where an operation runs.
+/// Where an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum RunIn {
     /// In this process.
     Here,
     /// In the gateway with this process id, or in the only one.
@@ -15,8 +15,8 @@ pub(crate) enum Place {
     Anywhere,
 }
 
-/// The place where the operations of a command run.
-pub(crate) fn place(cli: &Cli) -> Result<Place, AppError> {
+/// Chooses where the operations of a command run.
+pub(crate) fn run_in(cli: &Cli) -> Result<RunIn, AppError> {
     let options = &cli.options;
     match (options.attach, &cli.command) {
         (Some(_), _) if options.demo || !options.config.is_empty() => {
@@ -26,18 +26,18 @@ pub(crate) fn place(cli: &Cli) -> Result<Place, AppError> {
                 "a command in a gateway has the gateway's configuration; `--attach=PID` says which",
             ))
         }
-        (Some(process), command) if can_attach(command) => Ok(Place::Gateway(process)),
+        (Some(process), command) if can_attach(command) => Ok(RunIn::Gateway(process)),
         (Some(_), _) => Err(AppError::usage("this command does not run in a gateway").hint(
             "`--attach` works with `list`, `get`, `tools`, `call`, `resources`, `read`, \
              `prompts`, `prompt`, `add`, `remove` and `reload`",
         )),
-        (None, Command::Reload) => Ok(Place::Gateway(None)),
+        (None, Command::Reload) => Ok(RunIn::Gateway(None)),
         // With `--ask`, the person here decides. In a gateway, another shell could answer too, and
         // the call would wait for that.
         (None, Command::Call(args)) if !options.no_attach && !options.debug && !args.ask.ask => {
-            Ok(Place::Anywhere)
+            Ok(RunIn::Anywhere)
         }
-        (None, _) => Ok(Place::Here),
+        (None, _) => Ok(RunIn::Here),
     }
 }
 

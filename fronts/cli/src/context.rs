@@ -14,7 +14,7 @@ use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 
 use crate::args::{Options, WaitArgs};
-use crate::attach::Place;
+use crate::attach::RunIn;
 use crate::exit::Exit;
 use crate::person::Person;
 use crate::print::Printer;
@@ -58,22 +58,22 @@ pub(crate) struct Context {
     pub(crate) selection: Selection,
     pub(crate) app: Services,
     pub(crate) print: Printer,
-    /// The place where operations run.
-    place: Place,
+    /// Where operations run.
+    run_in: RunIn,
     hub: OnceLock<Arc<Hub>>,
 }
 
 // === impl Context ===
 
 impl Context {
-    pub(crate) fn new(options: &Options, place: Place, app: Services) -> Self {
+    pub(crate) fn new(options: &Options, run_in: RunIn, app: Services) -> Self {
         let (selection, print) = (options.selection(), Printer::new(options));
-        Self { selection, app, print, place, hub: OnceLock::new() }
+        Self { selection, app, print, run_in, hub: OnceLock::new() }
     }
 
     /// True if the command line requests that operations run in a gateway.
     pub(crate) fn is_attached(&self) -> bool {
-        matches!(self.place, Place::Gateway(_))
+        matches!(self.run_in, RunIn::Gateway(_))
     }
 
     /// Runs an operation, here or in a running gateway.
@@ -83,11 +83,11 @@ impl Context {
         person: Person,
     ) -> Result<O::Output, AppError> {
         let front: Arc<dyn Interact> = Arc::new(person);
-        let which = match self.place {
-            Place::Here => return self.run_here(&operation, &front).await,
-            Place::Anywhere => Which::Like(&self.selection),
-            Place::Gateway(None) => Which::Only(&self.selection),
-            Place::Gateway(Some(process)) => Which::Process(process),
+        let which = match self.run_in {
+            RunIn::Here => return self.run_here(&operation, &front).await,
+            RunIn::Anywhere => Which::Like(&self.selection),
+            RunIn::Gateway(None) => Which::Only(&self.selection),
+            RunIn::Gateway(Some(process)) => Which::Process(process),
         };
         match (Remote { gateways: &self.app.gateways, which }).run(&operation, &front).await {
             Ok(output) => Ok(output),
