@@ -82,7 +82,7 @@ impl AuditLog for NoAudit {
 
 fn own_program(environment: &Environment) -> anyhow::Result<PathBuf> {
     let program = environment.program.clone().map_err(anyhow::Error::msg);
-    program.context("our own program cannot be found")
+    program.context("the path of the capstan program cannot be determined")
 }
 
 struct Assembly<'a> {

@@ -72,7 +72,10 @@ impl AuditReader for AuditFiles {
         if rows.is_empty()
             && let Ok(Some(last)) = reader.gone()
         {
-            warn!("entries up to {last} were written to `{}`, and none is left", path.display());
+            warn!(
+                "entries up to {last} were written to `{}`, but the file has none",
+                path.display()
+            );
         }
         Ok(rows.iter().map(row).collect())
     }
@@ -99,7 +102,7 @@ impl AuditReader for AuditFiles {
             }),
             Err(VerifyError::Audit(error)) => Err(failure(&error)),
             Err(VerifyError::Broken(broken)) => {
-                let message = format!("the audit log is not whole: {broken}");
+                let message = format!("the audit log is damaged: {broken}");
                 Err(AppError::new(ErrorKind::Failed, message))
             }
         }

@@ -8,7 +8,7 @@ use capstan_app::api::{self, Answer, Ask, Event, Interact, ask_front, tell_front
 use capstan_app::reload::LiveConfig;
 use capstan_app::{ControlFault, ControlSocket, ControlSockets, Environment, socket_folders};
 use capstan_control::{
-    Control, ControlEndpoint, ControlError, FromGateway, Gateway, NotRun, ToShell, find,
+    Control, ControlEndpoint, ControlError, Declined, Gateway, OperationMessage, ToShell, find,
 };
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::Json;
@@ -41,7 +41,7 @@ pub(crate) fn open(environment: &Environment, live: &Arc<LiveConfig>) -> JoinSet
             Err(error) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
                 let cause = cause.unwrap_or_default();
-                tracing::warn!(%error, cause, "there is no control socket here");
+                tracing::warn!(%error, cause, "there is no control socket");
             }
         }
     }
@@ -78,13 +78,15 @@ impl ControlSocket for LocalSocket {
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Json, ControlFault>> {
         async move {
-            let handler = |message: FromGateway| -> Option<BoxFuture<'static, Json>> {
+            let handler = |message: OperationMessage| -> Option<BoxFuture<'static, Json>> {
                 match message {
-                    FromGateway::Event(event) => {
+                    OperationMessage::Event(event) => {
                         tell_front(&**front, &event);
                         None
                     }
-                    FromGateway::Ask(question) => Some(ask_front(Arc::clone(front), &question)),
+                    OperationMessage::Ask(question) => {
+                        Some(ask_front(Arc::clone(front), &question))
+                    }
                 }
             };
             self.0.run(request, &handler).await.map_err(fault)
@@ -95,7 +97,7 @@ impl ControlSocket for LocalSocket {
 
 fn fault(error: ControlError) -> ControlFault {
     match error {
-        ControlError::NotRun(reason) => ControlFault::NotRun(reason),
+        ControlError::Declined(reason) => ControlFault::Declined(reason),
         ControlError::Io { ref cause, .. } => {
             let is = |kinds: &[io::ErrorKind]| kinds.contains(&cause.kind());
             if is(&[io::ErrorKind::ConnectionRefused, io::ErrorKind::NotFound]) {
@@ -120,11 +122,15 @@ impl ControlEndpoint for Endpoint {
         self.0.digest()
     }
 
-    fn run(&self, request: Json, messages: Sender<ToShell>) -> BoxFuture<'_, Result<Json, NotRun>> {
+    fn run(
+        &self,
+        request: Json,
+        messages: Sender<ToShell>,
+    ) -> BoxFuture<'_, Result<Json, Declined>> {
         async move {
             let front: Arc<dyn Interact> = Arc::new(RemoteFront(messages));
             let answered = api::answer(&request, &self.0.digest(), &self.0.local(), &front).await;
-            answered.map_err(NotRun)
+            answered.map_err(Declined)
         }
         .boxed()
     }

@@ -57,29 +57,31 @@ fn failed(error: &RegistryError) -> AppError {
         RegistryError::Unknown(..) => (
             ErrorKind::NotFound,
             "not_found",
-            "`capstan registry search WORDS` finds the whole name",
+            "find the full name with `capstan registry search WORDS`",
         ),
         RegistryError::Blocked(..) => (
             ErrorKind::Denied,
             "policy_blocked",
-            "a registry may be on your network; what it names must be at a public address",
+            "a registry may be in your network, but its downloads must have public addresses",
         ),
         RegistryError::Unreachable(..)
         | RegistryError::TimedOut(..)
         | RegistryError::Refused(..) => (
             ErrorKind::Unreachable,
             "transient",
-            "try again later, or ask another one: `--registry URL`, or CAPSTAN_REGISTRY",
+            "try again later, or use another registry: `--registry URL`, or CAPSTAN_REGISTRY",
         ),
         RegistryError::TooLarge(..) | RegistryError::Shape(..) => {
-            (ErrorKind::Unreachable, "server_error", "`--registry URL` asks another one")
+            (ErrorKind::Unreachable, "server_error", "use another registry with `--registry URL`")
         }
         RegistryError::Offer(_) => {
-            (ErrorKind::Config, "invalid_config", "tell whoever offers the server")
+            (ErrorKind::Config, "invalid_config", "report this to the publisher of the server")
         }
-        RegistryError::Digest(_) | RegistryError::NoDigest(_) => {
-            (ErrorKind::Denied, "policy_blocked", "do not use it; tell whoever offers the server")
-        }
+        RegistryError::Digest(_) | RegistryError::NoDigest(_) => (
+            ErrorKind::Denied,
+            "policy_blocked",
+            "do not use it; report this to the publisher of the server",
+        ),
     };
     AppError::caused(kind, error).code(code).hint(hint)
 }

@@ -149,7 +149,7 @@ async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFut
     if poll!(&mut again).is_pending() {
         let calls = gateway.in_flight();
         if calls > 0 {
-            tracing::warn!(calls, "stopping once the calls under way end; again to stop now");
+            tracing::warn!(calls, "stopping when the running calls have ended; repeat to stop now");
         }
         again.await;
     }
@@ -258,15 +258,15 @@ async fn bind(
             HttpError::Bind { address, cause }
                 if Some(*address) == metrics && cause.kind() == io::ErrorKind::AddrInUse =>
             {
-                Some("`gateway.metrics_listen = \":0\"` picks a port that is free")
+                Some("`gateway.metrics_listen = \":0\"` picks a free port")
             }
             HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::AddrNotAvailable => {
                 Some("listen on an address of this machine, such as 127.0.0.1")
             }
             HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
-                Some("ports below 1024 are for those who run the machine; take a higher one")
+                Some("ports below 1024 need administrator rights; choose a higher one")
             }
-            HttpError::Bind { .. } => Some("`--http :0` picks a port that is free"),
+            HttpError::Bind { .. } => Some("`--http :0` picks a free port"),
             HttpError::NotInFile { .. } => {
                 Some("check that `tls_cert` and `tls_key` are not swapped")
             }

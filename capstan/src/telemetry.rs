@@ -57,21 +57,21 @@ fn all_series(gateway: &Arc<Gateway>) -> [Series; 7] {
         Series { name, help, unit, sort, read: Arc::new(read) }
     };
     [
-        series("capstan.calls", "Calls that are over, by outcome.", "{call}", Counter, |now| {
+        series("capstan.calls", "Finished calls, by outcome.", "{call}", Counter, |now| {
             labelled("outcome", now.calls)
         }),
-        series("capstan.call.errors", "Calls that failed, by code.", "{call}", Counter, |now| {
+        series("capstan.call.errors", "Failed calls, by code.", "{call}", Counter, |now| {
             labelled("code", now.errors)
         }),
-        series("capstan.calls.in_flight", "Calls under way.", "{call}", Gauge, |now| {
+        series("capstan.calls.in_flight", "Running calls.", "{call}", Gauge, |now| {
             plain(now.in_flight)
         }),
-        series("capstan.sessions", "Clients that are connected.", "{session}", Gauge, |now| {
+        series("capstan.sessions", "Connected clients.", "{session}", Gauge, |now| {
             plain(now.sessions)
         }),
         series(
             "capstan.parked_calls",
-            "Calls that wait for their client's answer.",
+            "Calls that wait for an answer of their client.",
             "{call}",
             Gauge,
             |now| plain(now.parked),

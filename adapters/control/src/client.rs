@@ -12,8 +12,8 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::conversation::{FromGateway, Handler, send};
-use crate::message::{ABOUT, About, NOT_RUN, RUN};
+use crate::conversation::{Handler, OperationMessage, send};
+use crate::message::{ABOUT, About, DECLINED, RUN};
 use crate::server::read_line;
 use crate::{ControlError, MAX_LINE, MAX_LONG_LINE, PATIENCE, folder};
 
@@ -61,7 +61,7 @@ impl Gateway {
             // A full gateway answers without reading the request.
             let said = timeout(PATIENCE, read_line(&mut reading, MAX_LINE)).await;
             let said = said.ok().and_then(Result::ok).flatten();
-            return Err(said.and_then(|line| not_run(&line)).unwrap_or_else(|| failed(cause)));
+            return Err(said.and_then(|line| declined(&line)).unwrap_or_else(|| failed(cause)));
         }
         loop {
             let line = read_line(&mut reading, MAX_LONG_LINE).await.map_err(failed)?;
@@ -70,19 +70,21 @@ impl Gateway {
                 Ok(Message::Reply { reply: Reply::Result(done), .. }) => return Ok(done),
                 Ok(Message::Reply { reply: Reply::Error(error), .. }) => {
                     return Err(match error.code {
-                        NOT_RUN => ControlError::NotRun(error.message),
+                        DECLINED => ControlError::Declined(error.message),
                         // A gateway of another version.
                         METHOD_NOT_FOUND => {
-                            ControlError::NotRun("it is of another version".to_owned())
+                            ControlError::Declined("it has another version".to_owned())
                         }
                         _ => ControlError::Refused(error.message),
                     });
                 }
                 Ok(Message::Notification { params, .. }) => {
-                    drop(handler(FromGateway::Event(params.unwrap_or_else(Json::empty_object))));
+                    drop(handler(OperationMessage::Event(
+                        params.unwrap_or_else(Json::empty_object),
+                    )));
                 }
                 Ok(Message::Request { id, params, .. }) => {
-                    let asked = FromGateway::Ask(params.unwrap_or_else(Json::empty_object));
+                    let asked = OperationMessage::Ask(params.unwrap_or_else(Json::empty_object));
                     let Some(answer) = handler(asked) else { continue };
                     let typed = answer.await;
                     send(&mut writing, compose::reply(&id, &typed)).await.map_err(failed)?;
@@ -135,10 +137,10 @@ impl Gateway {
 }
 
 /// Parses the reply of a full gateway.
-fn not_run(line: &[u8]) -> Option<ControlError> {
+fn declined(line: &[u8]) -> Option<ControlError> {
     match Message::parse(&Bytes::copy_from_slice(line)) {
-        Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == NOT_RUN => {
-            Some(ControlError::NotRun(error.message))
+        Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == DECLINED => {
+            Some(ControlError::Declined(error.message))
         }
         _ => None,
     }

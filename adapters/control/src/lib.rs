@@ -14,8 +14,8 @@ mod client;
 mod conversation;
 
 pub use client::{Gateway, find};
-pub use conversation::{FromGateway, Handler, ToShell};
-pub use server::{Control, ControlEndpoint, NotRun};
+pub use conversation::{Handler, OperationMessage, ToShell};
+pub use server::{Control, ControlEndpoint, Declined};
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum ControlError {
         cause: io::Error,
     },
     /// The folder belongs to another user, or is not a folder.
-    #[error("{} belongs to somebody else or is no folder", path.display())]
+    #[error("{} belongs to another user or is not a folder", path.display())]
     Foreign {
         /// The path.
         path: PathBuf,
@@ -58,8 +58,8 @@ pub enum ControlError {
         path: PathBuf,
     },
     /// The gateway does not run the operation; nothing was done.
-    #[error("the gateway does not run it: {0}")]
-    NotRun(String),
+    #[error("the gateway refused the operation: {0}")]
+    Declined(String),
     /// The gateway refuses the request.
     #[error("{0}")]
     Refused(String),

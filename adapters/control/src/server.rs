@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::conversation::{Shell, ToShell};
-use crate::message::{ABOUT, NOT_RUN, RUN};
+use crate::message::{ABOUT, DECLINED, RUN};
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
 /// Maximum number of concurrent shells; further ones are refused.
@@ -35,12 +35,16 @@ pub trait ControlEndpoint: Send + Sync + 'static {
     /// Runs an operation; its events and questions go to the shell through `messages`.
     ///
     /// Dropping the future ends the operation.
-    fn run(&self, request: Json, messages: Sender<ToShell>) -> BoxFuture<'_, Result<Json, NotRun>>;
+    fn run(
+        &self,
+        request: Json,
+        messages: Sender<ToShell>,
+    ) -> BoxFuture<'_, Result<Json, Declined>>;
 }
 
 /// An operation does not run here, and nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotRun(pub String);
+pub struct Declined(pub String);
 
 /// A socket for shells. It is removed on drop.
 #[derive(Debug)]
@@ -100,14 +104,14 @@ impl Control {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     // Usually too many open files, which is temporary.
-                    warn!(%error, "the control socket takes nobody in right now");
+                    warn!(%error, "the control socket cannot accept connections");
                     sleep(Duration::from_secs(1)).await;
                     continue;
                 }
             };
             while shells.try_join_next().is_some() {}
             if !self.admits(&stream) {
-                warn!("somebody else wanted to use the control socket, and was sent away");
+                warn!("a process of another user tried to use the control socket, and was refused");
                 continue;
             }
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
@@ -118,7 +122,7 @@ impl Control {
             let endpoint = Arc::clone(&endpoint);
             shells.spawn(async move {
                 if let Err(error) = talk(stream, &*endpoint).await {
-                    debug!(%error, "a shell went away");
+                    debug!(%error, "a shell disconnected");
                 }
                 drop(place);
             });
@@ -163,7 +167,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
                 let request = params.unwrap_or_else(Json::empty_object);
                 let mut shell = Shell { reading: &mut reading, writing: &mut writing };
                 let done = shell.run(endpoint, request).await?;
-                let refused = |NotRun(message)| Fault { code: NOT_RUN, message };
+                let refused = |Declined(message)| Fault { code: DECLINED, message };
                 reply(&id, done.map_err(refused))
             }
             Ok(Message::Request { id, method, .. }) => reply(&id, answer(endpoint, &method)),
@@ -177,7 +181,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
 
 /// Sends an error reply that there is no room, if the socket accepts it at once.
 fn send_away(stream: &UnixStream) {
-    let mut line = compose::error_reply(&RequestId::Number(1), NOT_RUN, "too many shells");
+    let mut line = compose::error_reply(&RequestId::Number(1), DECLINED, "too many shells");
     line.push(b'\n');
     // The line is short enough to be sent at once.
     drop(stream.try_write(&line));
@@ -194,7 +198,7 @@ pub(crate) async fn read_line(
     match line.pop() {
         None => Ok(None),
         Some(b'\n') => Ok(Some(line.into())),
-        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line has no end")),
+        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line is too long")),
     }
 }
 
@@ -207,7 +211,7 @@ fn reply(id: &RequestId, result: Result<Json, Fault>) -> Vec<u8> {
 
 fn answer(endpoint: &dyn ControlEndpoint, method: &str) -> Result<Json, Fault> {
     if method != ABOUT {
-        let message = format!("method `{method}` is not known here");
+        let message = format!("unknown method `{method}`");
         return Err(Fault { code: METHOD_NOT_FOUND, message });
     }
     Ok(compose::object(&[("digest", &compose::string(&endpoint.digest()))]))
@@ -226,7 +230,7 @@ mod tests {
             String::new()
         }
 
-        fn run(&self, _: Json, _: Sender<ToShell>) -> BoxFuture<'_, Result<Json, NotRun>> {
+        fn run(&self, _: Json, _: Sender<ToShell>) -> BoxFuture<'_, Result<Json, Declined>> {
             panic!("a stranger was let in")
         }
     }
@@ -240,7 +244,7 @@ mod tests {
         let gateways = find(&[folder.path().to_owned()]);
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
         assert!(gateway.digest().await.is_err());
-        let handler = |_: crate::FromGateway| -> Option<BoxFuture<'static, Json>> { None };
+        let handler = |_: crate::OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
         assert!(gateway.run(&Json::empty_object(), &handler).await.is_err());
         served.abort();
     }

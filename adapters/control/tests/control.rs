@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use capstan_control::{
-    Control, ControlEndpoint, ControlError, FromGateway, Gateway, NotRun, ToShell, find,
+    Control, ControlEndpoint, ControlError, Declined, Gateway, OperationMessage, ToShell, find,
 };
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::{Json, compose};
@@ -54,12 +54,12 @@ impl ControlEndpoint for Parrot {
         "d1g3st".to_owned()
     }
 
-    fn run(&self, order: Json, events: Sender<ToShell>) -> BoxFuture<'_, Result<Json, NotRun>> {
+    fn run(&self, order: Json, events: Sender<ToShell>) -> BoxFuture<'_, Result<Json, Declined>> {
         self.running.fetch_add(1, Ordering::SeqCst);
         let runs = Runs(Arc::clone(&self.running));
         Box::pin(async move {
             let _runs = runs;
-            let word: String = order.read().map_err(|_| NotRun("no word".to_owned()))?;
+            let word: String = order.read().map_err(|_| Declined("no word".to_owned()))?;
             events.try_send(ToShell::Event(order)).unwrap();
             match word.as_str() {
                 "ask" => {
@@ -80,13 +80,13 @@ impl ControlEndpoint for Parrot {
 /// Runs a word: what came back, and what was said meanwhile. Every question is answered with `me`.
 async fn run(gateway: &Gateway, word: &str) -> (Result<String, ControlError>, Vec<String>) {
     let lines = Mutex::new(Vec::new());
-    let handler = |line: FromGateway| -> Option<BoxFuture<'static, Json>> {
+    let handler = |line: OperationMessage| -> Option<BoxFuture<'static, Json>> {
         match line {
-            FromGateway::Event(said) => {
+            OperationMessage::Event(said) => {
                 lines.lock().unwrap().push(said.to_string());
                 None
             }
-            FromGateway::Ask(question) => {
+            OperationMessage::Ask(question) => {
                 lines.lock().unwrap().push(question.to_string());
                 Some(Box::pin(async { compose::string("me") }))
             }
@@ -121,9 +121,12 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     let running = Arc::clone(&parrot.running);
     let _tasks = tokio::spawn(control.serve(Arc::new(parrot)));
     let found = find(&[home.path().to_owned()]);
-    let handler = |_: FromGateway| -> Option<BoxFuture<'static, Json>> { None };
+    let handler = |_: OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
     let refused = found[0].run(&compose::number(1), &handler).await;
-    assert!(matches!(&refused, Err(ControlError::NotRun(why)) if why == "no word"), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(ControlError::Declined(why)) if why == "no word"),
+        "{refused:?}"
+    );
     let gone = found[0].clone();
     let shell = tokio::spawn(async move { run(&gone, "stay").await });
     while running.load(Ordering::SeqCst) == 0 {
@@ -224,7 +227,7 @@ async fn more_shells_than_there_is_room_for_are_sent_away() {
     // Connections are taken in order, so by now every place is held.
     assert!(found[0].digest().await.is_err());
     let (refused, _) = run(&found[0], "hello").await;
-    assert!(matches!(refused, Err(ControlError::NotRun(_))), "nothing was done: {refused:?}");
+    assert!(matches!(refused, Err(ControlError::Declined(_))), "nothing was done: {refused:?}");
     drop(held);
     while found[0].digest().await.is_err() {
         tokio::task::yield_now().await;

@@ -72,7 +72,7 @@ impl Supervised {
     pub(crate) async fn end(&self) {
         self.task.abort();
         if tokio::time::timeout(GRACE, self.supervisor.close()).await.is_err() {
-            warn!("how servers were used could not be kept in time");
+            warn!("the usage of servers was not saved in time");
         }
     }
 }

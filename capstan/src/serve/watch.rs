@@ -66,7 +66,7 @@ fn set(live: &LiveConfig, watch: Option<&mut Watch>) {
 
 fn unwatched(error: &dyn std::error::Error) {
     let cause = error.source().map(ToString::to_string).unwrap_or_default();
-    tracing::warn!(%error, cause, "changes of the configuration may not be seen; SIGHUP has it read");
+    tracing::warn!(%error, cause, "changes of the configuration may be missed; SIGHUP reloads it");
 }
 
 /// Waits until something may have changed and the debounce time has passed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use capstan_config::{Scope, SourceFile};
 use capstan_import::Client;
 use capstan_import::clients::{
-    Base, ClientError, ClientPlace, Named, Presence, Use, Way, presence, put, take,
+    Base, ClientConnection, ClientError, ClientFile, Named, Presence, Use, presence, put, take,
 };
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub enum EditFault {
 
 /// A client's file.
 #[derive(Clone, Copy, Debug)]
-pub struct ClientFile<'a> {
+pub struct ClientPath<'a> {
     /// The client.
     pub client: Client,
     /// The file.
@@ -172,11 +172,11 @@ impl Clients {
     /// If the file cannot be parsed or written; it is then unchanged.
     pub fn install(
         &self,
-        file: ClientFile<'_>,
-        way: &Way,
+        file: ClientPath<'_>,
+        way: &ClientConnection,
         mode: Mode,
     ) -> Result<Installed, AppError> {
-        let ClientFile { client, path } = file;
+        let ClientPath { client, path } = file;
         let name = path.display().to_string();
         let failed = |fault| self.failure(path, fault);
         let start = self.edits.start(path, &|text| take(client, &name, text)).map_err(failed)?;
@@ -198,8 +198,8 @@ impl Clients {
     ///
     /// # Errors
     /// If the file cannot be parsed or written, or if the entry is not ours.
-    pub fn uninstall(&self, file: ClientFile<'_>, mode: Mode) -> Result<Uninstalled, AppError> {
-        let ClientFile { client, path } = file;
+    pub fn uninstall(&self, file: ClientPath<'_>, mode: Mode) -> Result<Uninstalled, AppError> {
+        let ClientPath { client, path } = file;
         let name = path.display().to_string();
         let failed = |fault| self.failure(path, fault);
         let known = self.edits.is_recorded(path).map_err(failed)?;
@@ -213,7 +213,7 @@ impl Clients {
         self.edits.undo(path, &take_entry, mode).map_err(failed)
     }
 
-    fn locate(&self, place: &ClientPlace) -> PathBuf {
+    fn locate(&self, place: &ClientFile) -> PathBuf {
         let Environment { current_folder: here, home, shared_config, .. } = &*self.environment;
         let variable = |name| self.environment.filled_variable(name);
         match place.named {
@@ -244,9 +244,8 @@ impl Clients {
         if existing.starts_with(&project) && !dangling {
             return Ok(());
         }
-        let message = format!("{} leads out of the project", path.display());
-        Err(AppError::usage(message)
-            .hint("name the file that it leads to in your own configuration"))
+        let message = format!("{} is a link that leaves the project", path.display());
+        Err(AppError::usage(message).hint("name the target of the link in your own configuration"))
     }
 
     fn failure(&self, path: &Path, fault: EditFault) -> AppError {
@@ -324,12 +323,15 @@ mod tests {
         Clients { environment, edits: Arc::new(Edits(Arc::clone(files))) }
     }
 
-    fn cursor() -> ClientFile<'static> {
-        ClientFile { client: Client::Cursor, path: Path::new(FILE) }
+    fn cursor() -> ClientPath<'static> {
+        ClientPath { client: Client::Cursor, path: Path::new(FILE) }
     }
 
-    fn way() -> Way {
-        Way::Stdio { command: "/usr/bin/capstan".to_owned(), args: vec!["serve".to_owned()] }
+    fn way() -> ClientConnection {
+        ClientConnection::Stdio {
+            command: "/usr/bin/capstan".to_owned(),
+            args: vec!["serve".to_owned()],
+        }
     }
 
     #[test]
@@ -370,7 +372,7 @@ mod tests {
         files.link("/home/me/project/.cursor/mcp.json", "/etc/mcp.json");
         assert_eq!(clients.files(Client::Cursor, Scope::Project), Vec::<PathBuf>::new());
         let error = clients.target(Client::Cursor, Scope::Project).unwrap_err();
-        assert!(error.message.ends_with("leads out of the project"), "{}", error.message);
+        assert!(error.message.ends_with("is a link that leaves the project"), "{}", error.message);
     }
 
     #[test]

@@ -90,7 +90,11 @@ impl Environment {
     /// # Errors
     /// If it is not known.
     pub fn program(&self) -> Result<&Path, AppError> {
-        let unknown = |error: &String| AppError::internal(format!("our own program: {error}"));
+        let unknown = |error: &String| {
+            AppError::internal(format!(
+                "the path of the capstan program cannot be determined: {error}"
+            ))
+        };
         self.program.as_deref().map_err(unknown)
     }
 
@@ -119,16 +123,19 @@ impl Environment {
         };
         let path = self.named_in_path().find(is_own).unwrap_or_else(|| own.to_owned());
         path.to_str().map(str::to_owned).ok_or_else(|| {
-            AppError::usage(format!("the path of our program is not UTF-8: {}", path.display()))
-                .hint("move the program to a folder whose name is")
+            AppError::usage(format!(
+                "the path of the capstan program is not UTF-8: {}",
+                path.display()
+            ))
+            .hint("move the program to a folder with a UTF-8 name")
         })
     }
 
     /// The paths at which a shell looks for this program.
     fn named_in_path(&self) -> impl Iterator<Item = PathBuf> {
         let path = self.variable("PATH").unwrap_or_default();
-        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        folders.into_iter().map(|folder| folder.join(PROGRAM))
+        let named = |folder: &str| Path::new(folder).join(PROGRAM);
+        path.split(':').map(named).collect::<Vec<_>>().into_iter()
     }
 }
 
@@ -173,6 +180,9 @@ mod tests {
         }
         here.program = Err("gone".to_owned());
         assert_eq!(here.own_command(), "capstan");
-        assert_eq!(here.own_path().unwrap_err().message, "our own program: gone");
+        assert_eq!(
+            here.own_path().unwrap_err().message,
+            "the path of the capstan program cannot be determined: gone"
+        );
     }
 }

@@ -73,7 +73,7 @@ impl Setup {
             let error = AppError::not_found(format!("no server named `{name}`"));
             match nearest(name, servers.values().map(|entry| entry.display.as_str())) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint("`capstan list` shows the servers there are"),
+                None => error.hint("`capstan list` shows all servers"),
             }
         })
     }

@@ -89,16 +89,20 @@ pub enum Keep {
 impl Hub {
     /// Runs one call and waits for its complete answer. Calls reach a server only through the
     /// pipeline.
-    pub async fn call(
-        &self,
-        session: &Session,
+    pub fn call<'a>(
+        &'a self,
+        session: &'a Session,
         call: Call,
-        requester: Requester<'_>,
-    ) -> Result<Screened, CallError> {
-        self.deliver(session, call, requester).await?.whole().await
+        requester: Requester<'a>,
+    ) -> impl Future<Output = Result<Screened, CallError>> + Send + 'a {
+        let delivery = self.deliver(session, call, requester);
+        async move { delivery.await?.whole().await }
     }
 
     /// Runs one call. A large answer may still be arriving if the client accepts that.
+    ///
+    /// The record of the call is open from here on: dropping the future records an abandoned call,
+    /// also if it never ran.
     pub fn deliver<'a>(
         &'a self,
         session: &'a Session,

@@ -51,7 +51,7 @@ pub use pipeline::{
     Admission, Asks, Attempt, Delivery, Flowing, Message, Outgoing, Screened, Shape, SideOp,
     System, SystemMessage, TaskHandle, TaskOp, TaskRequest, TaskSubscription, Ticket,
 };
-pub use rates::{Rate, Rates};
+pub use rates::Rates;
 pub use requester::{CallGroup, ClientId, ClientIdentity, PersonId, Requester, Unattended};
 pub use servers::{Freshness, Retired, Vitals};
 pub use told::{Door, Explained, Told};

@@ -14,7 +14,7 @@ use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 
 use crate::args::{Options, WaitArgs};
-use crate::attach::RunIn;
+use crate::attach::Destination;
 use crate::exit::Exit;
 use crate::person::Person;
 use crate::print::Printer;
@@ -59,21 +59,21 @@ pub(crate) struct Context {
     pub(crate) app: Services,
     pub(crate) print: Printer,
     /// Where operations run.
-    run_in: RunIn,
+    destination: Destination,
     hub: OnceLock<Arc<Hub>>,
 }
 
 // === impl Context ===
 
 impl Context {
-    pub(crate) fn new(options: &Options, run_in: RunIn, app: Services) -> Self {
+    pub(crate) fn new(options: &Options, destination: Destination, app: Services) -> Self {
         let (selection, print) = (options.selection(), Printer::new(options));
-        Self { selection, app, print, run_in, hub: OnceLock::new() }
+        Self { selection, app, print, destination, hub: OnceLock::new() }
     }
 
     /// True if the command line requests that operations run in a gateway.
     pub(crate) fn is_attached(&self) -> bool {
-        matches!(self.run_in, RunIn::Gateway(_))
+        matches!(self.destination, Destination::Gateway(_))
     }
 
     /// Runs an operation, here or in a running gateway.
@@ -83,11 +83,11 @@ impl Context {
         person: Person,
     ) -> Result<O::Output, AppError> {
         let front: Arc<dyn Interact> = Arc::new(person);
-        let which = match self.run_in {
-            RunIn::Here => return self.run_here(&operation, &front).await,
-            RunIn::Anywhere => Which::Like(&self.selection),
-            RunIn::Gateway(None) => Which::Only(&self.selection),
-            RunIn::Gateway(Some(process)) => Which::Process(process),
+        let which = match self.destination {
+            Destination::Here => return self.run_here(&operation, &front).await,
+            Destination::Anywhere => Which::Like(&self.selection),
+            Destination::Gateway(None) => Which::Only(&self.selection),
+            Destination::Gateway(Some(process)) => Which::Process(process),
         };
         match (Remote { gateways: &self.app.gateways, which }).run(&operation, &front).await {
             Ok(output) => Ok(output),
@@ -176,13 +176,13 @@ impl Context {
     pub(crate) fn say_no_servers(&self, none: NoServers) {
         match none {
             NoServers::SwitchedOff => {
-                self.print.note("servers are switched off by `--no-mcp` or `CAPSTAN_NO_MCP`");
+                self.print.note("servers are disabled by `--no-mcp` or `CAPSTAN_NO_MCP`");
             }
             NoServers::NotConfigured => {
                 self.print.note("no servers are configured");
                 self.print.hint(
-                    "`capstan add NAME COMMAND…` adds one, `capstan import` takes over those of \
-                     other clients; `capstan tools --demo` shows some",
+                    "`capstan add NAME COMMAND…` adds one, `capstan import` imports those of other clients; `capstan tools --demo` \
+                     shows examples",
                 );
             }
         }

@@ -221,11 +221,11 @@ async fn an_answer_that_turns_out_to_be_none_breaks_off() {
         ("\"content\":[]}", "ends too early"),
         ("\"content\":[]}} {}", "not JSON"),
         ("\"content\":[]},\"id\":7}", "given twice"),
-        ("\"resultType\":\"input_required\"}}", "says behind a large answer"),
+        ("\"resultType\":\"input_required\"}}", "turned out to be an error"),
     ];
     let endless = format!("\"content\":[]}},\"x\":\"{}\"}}", "y".repeat(8 * LARGE));
     let endless: &str = Box::leak(endless.into_boxed_str());
-    for (end, words) in broken.into_iter().chain([(endless, "too much stands around")]) {
+    for (end, words) in broken.into_iter().chain([(endless, "are too large")]) {
         let (_peer, scene) = answering(move |seen| {
             let large = "y".repeat(4 * LARGE);
             let id = &seen.body["id"];

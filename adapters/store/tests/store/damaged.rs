@@ -89,7 +89,7 @@ async fn whatever_happens_to_the_file_the_servers_in_it_are_not_taken_for_new_on
         let (_folder, path) = filled().await;
         harm(&path);
         let store = Database::at(&path);
-        // What only shows when it is read is found then.
+        // Some damage is found only when the file is read.
         drop(store.pins(&owner("s", "1")).await);
         assert_eq!(lost(&store).await, ["s", "t"], "{what}");
         assert_eq!(store.check().await.unwrap().len(), usize::from(is_kept), "{what}");
@@ -119,7 +119,7 @@ async fn a_file_that_is_harmed_while_it_is_used_is_noticed() {
             drop(fs::remove_file(format!("{}{ending}", path.display())));
         }
         harm(&path);
-        // What is in memory may still be answered; never is a server new.
+        // Data in memory may still be returned, but no server counts as new.
         for whose in [owner("s", "1"), owner("t", "1")] {
             for _ in 0..2 {
                 if let Ok(found) = store.pins(&whose).await {

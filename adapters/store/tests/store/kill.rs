@@ -56,7 +56,7 @@ fn killed(path: &Path, after: usize) -> Vec<String> {
     let mut kept: Vec<String> = lines.by_ref().take(after).collect();
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it said before it died counts too.
+    // Its output before it was killed counts too.
     kept.extend(lines);
     let whole = |line: &String| Some(line.strip_prefix("kept ")?.strip_suffix('.')?.to_owned());
     kept.iter().filter_map(whole).collect()

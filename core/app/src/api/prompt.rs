@@ -137,7 +137,7 @@ async fn find_bare(
         several => {
             let ids: Vec<String> =
                 several.iter().map(|(server, _)| format!("`{}`", id(server))).collect();
-            let problem = "several servers have a prompt of that name".to_owned();
+            let problem = "several servers have a prompt with that name".to_owned();
             let error = CallError::InvalidArguments { item: name.to_owned(), problem };
             Err(Refusal::from(error).hint(format!("name one of {}", ids.join(", "))))
         }
@@ -145,7 +145,7 @@ async fn find_bare(
 }
 
 fn refuse(id: &ItemId, misfit: Misfit) -> Refusal {
-    Refusal::misfit(id.to_string(), misfit, format!("`capstan prompts {id}` shows what it takes"))
+    Refusal::misfit(id.to_string(), misfit, format!("`capstan prompts {id}` shows its arguments"))
 }
 
 fn object_of(values: &[(String, String)]) -> Json {

@@ -119,14 +119,16 @@ pub async fn answer(
     front: &Arc<dyn Interact>,
 ) -> Result<Json, String> {
     let Ok(request) = request.read::<Request>() else {
-        return Err("the request is not understood".to_owned());
+        return Err("the request cannot be parsed".to_owned());
     };
     if request.version != VERSION {
         let theirs = request.version;
-        return Err(format!("it speaks version {VERSION} of the API, and you speak {theirs}"));
+        return Err(format!(
+            "it has version {VERSION} of the API, but the command has version {theirs}"
+        ));
     }
     if request.digest.as_ref().is_some_and(|wanted| wanted != digest) {
-        return Err("another configuration is in force".to_owned());
+        return Err("the gateway uses another configuration".to_owned());
     }
     let Request { operation, params, .. } = request;
     let ran = match operation.as_str() {
@@ -161,7 +163,7 @@ async fn run<O: Operation>(
     front: &Arc<dyn Interact>,
 ) -> Result<Result<Json, AppError>, String> {
     let Ok(operation) = params.read::<O>() else {
-        return Err("the parameters are not understood".to_owned());
+        return Err("the parameters cannot be parsed".to_owned());
     };
     let written = |output| Json::from_value(&output).map_err(|_| broken("the answer"));
     Ok(operation.run(local, front).await.and_then(written))
@@ -188,7 +190,7 @@ pub fn ask_front(front: Arc<dyn Interact>, question: &Json) -> BoxFuture<'static
 }
 
 fn broken(part: &str) -> AppError {
-    AppError::internal(format!("{part} is not understood"))
+    AppError::internal(format!("{part} cannot be parsed"))
 }
 
 // === impl ErrorText ===
@@ -281,7 +283,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_runs_a_plain_command_here_and_is_an_error_for_an_attached_one() {
-        let refuse = |_: &Json| -> Reply { Some(Err(ControlFault::NotRun("no".to_owned()))) };
+        let refuse = |_: &Json| -> Reply { Some(Err(ControlFault::Declined("no".to_owned()))) };
         let selection = Selection::default();
         let plain = reload(Which::Like(&selection), refuse).await;
         assert!(matches!(plain, Err(NotRun::Here)), "{plain:?}");
@@ -312,7 +314,7 @@ mod tests {
     async fn a_malformed_reply_is_an_error() {
         for reply in [r#""ok""#, r#"{"ok":{"changed":"yes"}}"#, r#"{"fine":1}"#, "[]"] {
             let error = failed(reload(Which::Process(7), move |_| Some(Ok(json(reply)))).await);
-            assert_eq!(error.message, "the gateway's answer is not understood", "{reply}");
+            assert_eq!(error.message, "the gateway's answer cannot be parsed", "{reply}");
         }
     }
 
@@ -340,7 +342,7 @@ mod tests {
                 r#"{"version":1,"operation":"servers/get","params":{"name":"s"},"digest":"x"}"#,
                 "another configuration",
             ),
-            (r#"{"operation":"servers/get"}"#, "not understood"),
+            (r#"{"operation":"servers/get"}"#, "cannot be parsed"),
         ] {
             let refused = answered(request).await.unwrap_err();
             assert!(refused.contains(reason), "{request}: {refused}");

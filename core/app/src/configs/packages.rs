@@ -130,8 +130,9 @@ impl<'a> Folder<'a> {
         }
         for name in &named {
             let Some(text) = self.text_of(name)? else {
-                let message = format!("the plugin {} names {name}, which is not there", self.text);
-                return Err(AppError::config(message).hint("mend `mcpServers` in its manifest"));
+                let message =
+                    format!("the plugin {} names {name}, which does not exist", self.text);
+                return Err(AppError::config(message).hint("correct `mcpServers` in its manifest"));
             };
             let source = self.source(name, text, plugin.servers());
             if sources.iter().all(|known| known.path != source.path) {
@@ -167,8 +168,8 @@ impl<'a> Folder<'a> {
         let path = self.root.join(name);
         match self.files.real_path(&path) {
             Ok(real) if !real.starts_with(&self.root) => {
-                let message = format!("{} leads out of its plugin", path.display());
-                Err(AppError::config(message).hint("put the file itself there"))
+                let message = format!("{} is a link that leaves its plugin", path.display());
+                Err(AppError::config(message).hint("replace the link by the file"))
             }
             Ok(_) | Err(_) => self.files.read(&path),
         }
@@ -210,7 +211,7 @@ mod tests {
     fn a_plugin_that_names_a_missing_file_is_refused() {
         let plugin = [("/p/plugin.json", r#"{"mcpServers": "./more.json"}"#)];
         let error = read(&plugin, "/p").unwrap_err();
-        assert!(error.message.contains("more.json, which is not there"), "{}", error.message);
+        assert!(error.message.contains("more.json, which does not exist"), "{}", error.message);
     }
 
     #[test]
@@ -235,6 +236,6 @@ mod tests {
         files.link("/p/.mcp.json", "/etc/secret");
         let selection = Selection { config: vec!["/p".to_owned()], ..Selection::default() };
         let error = configs(files).sources(&selection).unwrap_err();
-        assert_eq!(error.message, "/p/.mcp.json leads out of its plugin");
+        assert_eq!(error.message, "/p/.mcp.json is a link that leaves its plugin");
     }
 }

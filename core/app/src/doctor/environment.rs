@@ -1,9 +1,9 @@
 //! Checks of the machine: files, folders, sockets, addresses, the clock and stored state.
 
+use core::net::SocketAddr;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use capstan_config::SourceFile;
 
@@ -58,7 +58,7 @@ impl Doctor {
                     let detail = format!("{address} is in use, and a gateway is running");
                     return Check::ok(NAME, detail);
                 }
-                let fix = "end whoever has it, or serve elsewhere: `capstan serve --http :0`";
+                let fix = "stop the process that uses the port, or choose another: `capstan serve --http :0`";
                 Check::warning(NAME, format!("{address} is in use by another program"), fix)
             }
             Err(error) => {
@@ -79,7 +79,7 @@ impl Doctor {
         let detail = if answers {
             "a session bus answers"
         } else {
-            "no session bus here; secrets are taken from variables (`${NAME}`)"
+            "there is no session bus; secrets are read from variables (`${NAME}`)"
         };
         Check::ok("keyring", detail)
     }
@@ -94,10 +94,11 @@ impl Doctor {
             let time = environment.files.facts(&file)?.modified?;
             Some((time, file))
         });
+        let latest = self.configs.now().checked_add(SLACK);
         match written.max() {
-            Some((time, file)) if time > SystemTime::from(self.configs.now()) + SLACK => {
+            Some((time, file)) if latest.is_ok_and(|latest| time > latest) => {
                 let detail = format!("is behind: {} was written later than now", file.display());
-                Check::error("clock", detail, "set it right: `timedatectl set-ntp true`")
+                Check::error("clock", detail, "correct it: `timedatectl set-ntp true`")
             }
             Some(_) | None => Check::ok("clock", "is not behind what was written last"),
         }
@@ -112,15 +113,14 @@ impl Doctor {
                 None => Check::ok(NAME, format!("{} can be used", path.display())),
                 Some(latest) => {
                     let detail = format!("was damaged, and is kept as {}", latest.display());
-                    let fix = "`capstan pins` lists the tools that you have to approve again; \
-                               remove the kept file when you no longer need it";
+                    let fix = "`capstan pins` lists the tools that must be pinned again; remove the \
+                               backup when you no longer need it";
                     Check::warning(NAME, detail, fix)
                 }
             },
             Err(reason) => {
-                let fix = "see that it is a file that you may read and write, and that there is \
-                           room on the disk; until then tools of servers that are not trusted are \
-                           refused";
+                let fix = "check that you may read and write the file, and that the disk has free \
+                           space; until then, tools of servers that are not trusted are refused";
                 Check::error(NAME, reason, fix)
             }
         }
@@ -132,12 +132,13 @@ impl Doctor {
                 Check::ok("audit log", format!("{entries} entries, whole"))
             }
             Ok(AuditWhole { entries, unclosed, .. }) => {
-                let detail = format!("{entries} entries, whole; {unclosed} gateways were killed");
-                let fix = "their last entries may be missing; the next call notes it in the log";
+                let detail = format!("{entries} entries, intact; {unclosed} gateways were killed");
+                let fix =
+                    "their last entries may be missing; the next call records this in the log";
                 Check::warning("audit log", detail, fix)
             }
             Err(failure) => {
-                let fix = "`capstan audit --verify` says where; keep a copy of the file";
+                let fix = "`capstan audit --verify` shows where; keep a copy of the file";
                 Check::error("audit log", failure.message, fix)
             }
         }
@@ -145,11 +146,11 @@ impl Doctor {
 }
 
 fn file(file: &SourceFile) -> Check {
-    let fix = "run `capstan trust` after you have read it";
+    let fix = "review it, then run `capstan trust`";
     if file.approved {
         Check::ok("configuration", format!("{} is read", file.path))
     } else {
-        Check::warning("configuration", format!("{} is not approved", file.path), fix)
+        Check::warning("configuration", format!("{} is not trusted", file.path), fix)
     }
 }
 
@@ -163,9 +164,8 @@ fn shadowed(environment: &Environment, setup: &Setup) -> Vec<Check> {
             if used.origin.file == file.path || !used.approved {
                 continue;
             }
-            let detail =
-                format!("{} describes it too, and {} is used", file.path, used.origin.file);
-            let fix = format!("give one of them another name, or `capstan remove {name}`");
+            let detail = format!("{} defines it too, but {} is used", file.path, used.origin.file);
+            let fix = format!("rename one of them, or run `capstan remove {name}`");
             checks.push(Check::warning(format!("servers.{name}"), detail, fix));
         }
     }

@@ -68,7 +68,7 @@ impl Doctor {
             Ok(()) => Check::ok("Docker", "answers"),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 let fix = "add yourself to the group `docker`, and log in again";
-                Check::error("Docker", format!("{socket} is not open to you"), fix)
+                Check::error("Docker", format!("you have no access to {socket}"), fix)
             }
             Err(error) => {
                 let fix = "start it: `systemctl start docker`, or the desktop program";
@@ -106,7 +106,7 @@ impl Runtime {
         let found = match doctor.machine.find_program(command, path.as_deref(), None) {
             Ok(found) => found,
             Err(error) => {
-                let remedy = format!("{}, and see that it is in PATH", self.remedy);
+                let remedy = format!("{}, and check that it is in PATH", self.remedy);
                 return Check::error(name, error, remedy);
             }
         };
@@ -117,7 +117,11 @@ impl Runtime {
         match doctor.machine.version(main).await.as_deref().and_then(first_number) {
             Some(major) if major < oldest => {
                 let detail = format!("{detail}, but {} is version {major}", self.name);
-                Check::warning(name, detail, format!("most servers need more: {}", self.remedy))
+                Check::warning(
+                    name,
+                    detail,
+                    format!("most servers need a newer version: {}", self.remedy),
+                )
             }
             Some(major) => Check::ok(name, format!("{detail}, {} {major}", self.name)),
             None => Check::ok(name, detail),

@@ -63,7 +63,7 @@ fn of_server(hub: &Hub, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> C
         ServerState::Idle | ServerState::Cached => Check::ok(check, "it offers nothing"),
         ServerState::Disabled => Check::ok(check, "switched off"),
         ServerState::AwaitingApproval => {
-            Check::warning(check, "its file is not approved", "run `capstan trust`")
+            Check::warning(check, "its file is not trusted", "run `capstan trust`")
         }
         ServerState::NeedsLogin => Check::warning(check, "it needs a login", "log in"),
         ServerState::Connecting => {
@@ -84,8 +84,8 @@ fn of_pins(hub: &Hub, gathered: &Gathered) -> Vec<Check> {
         let odd = items.iter().filter(|item| hub.pins().standing(&id(item)) != Standing::Approved);
         let count = odd.count();
         if count > 0 {
-            let fix = format!("`capstan pins {server}` shows what changed");
-            let detail = format!("{count} of its tools are not what was approved");
+            let fix = format!("`capstan pins {server}` shows the changes");
+            let detail = format!("{count} of its tools differ from their pins");
             checks.push(Check::warning(format!("server {server}"), detail, fix));
         }
     }
@@ -108,13 +108,13 @@ impl Remedy<'_> {
         };
         match (self.failed, entry) {
             (Some(CallError::Denied { .. }), _) => {
-                "add its command to `mcp.allowed_commands`, if it may run".to_owned()
+                "to allow its command, add it to `mcp.allowed_commands`".to_owned()
             }
             (Some(CallError::AddressBlocked { .. }), _) => {
-                format!("allow the address under `[servers.{name}]`, if it is meant")
+                format!("to allow the address, change `[servers.{name}]`")
             }
             (Some(CallError::LedElsewhere { .. }), _) => {
-                format!("see that its address under `[servers.{name}]` is right")
+                format!("check its address under `[servers.{name}]`")
             }
             (Some(error @ (CallError::Unauthorized { .. } | CallError::Status { .. })), _)
                 if error.hint().is_some() =>
@@ -122,11 +122,11 @@ impl Remedy<'_> {
                 error.hint().unwrap_or_default()
             }
             (_, Some(Kind::Http(_) | Kind::Sse(_))) => {
-                format!("see that it runs, and that `url` under `[servers.{name}]` is right")
+                format!("check that it runs, and check `url` under `[servers.{name}]`")
             }
             (_, Some(Kind::OpenApi(_))) => format!(
-                "see that it runs, and that `document`, `base_url` and `headers` under \
-                 `[servers.{name}]` are right"
+                "check that it runs, and check `document`, `base_url` and `headers` \
+                 under `[servers.{name}]`"
             ),
             (_, Some(Kind::Stdio(_) | Kind::Cli(_)) | None) if !stderr.is_empty() => {
                 format!("`capstan get {name}` shows its stderr")
@@ -141,7 +141,7 @@ impl Remedy<'_> {
     fn of_silence(&self) -> String {
         let name = self.name;
         let first = match self.entry.and_then(ServerEntry::usable).map(|server| &server.kind) {
-            Some(Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_)) => "see that it can be reached",
+            Some(Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_)) => "check that it can be reached",
             Some(Kind::Stdio(_) | Kind::Cli(_)) | None => "run its command by hand",
         };
         format!("{first}, or raise `startup_timeout` under `[servers.{name}]`")

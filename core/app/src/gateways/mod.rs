@@ -45,8 +45,8 @@ pub trait ControlSocket: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlFault {
     /// The gateway does not run the request; nothing was done.
-    #[error("the gateway does not run it: {0}")]
-    NotRun(String),
+    #[error("the gateway refused the operation: {0}")]
+    Declined(String),
     /// The process of the gateway has ended; nothing was done.
     #[error("the gateway has ended")]
     Gone,
@@ -108,8 +108,10 @@ impl Gateways {
             Which::Process(number) => {
                 let found = all.into_iter().find(|one| one.process() == Some(number));
                 found.ok_or_else(|| {
-                    AppError::not_found(format!("no gateway of yours runs as process {number}"))
-                        .hint("`--attach` without a number takes the only one")
+                    AppError::not_found(format!(
+                        "none of your gateways has the process ID {number}"
+                    ))
+                    .hint("`--attach` without a number selects the only gateway")
                 })?
             }
         };
@@ -157,7 +159,7 @@ impl Gateways {
         let numbers = all.iter().filter_map(|(gateway, _)| gateway.process());
         let numbers: Vec<String> = numbers.map(|number| number.to_string()).collect();
         let message = format!("several gateways run: {}", numbers.join(", "));
-        Err(AppError::usage(message).hint("say which one: `--attach=PID`"))
+        Err(AppError::usage(message).hint("select one with `--attach=PID`"))
     }
 
     fn digest(&self, selection: &Selection) -> Result<String, AppError> {
@@ -173,16 +175,16 @@ impl ControlFault {
     pub(crate) fn of_operation(self, which: Which<'_>) -> NotRun {
         let error = match (self, which) {
             (
-                Self::NotRun(_) | Self::Gone | Self::NoAccess(_) | Self::Foreign(_),
+                Self::Declined(_) | Self::Gone | Self::NoAccess(_) | Self::Foreign(_),
                 Which::Like(_),
             ) => return NotRun::Here,
-            (Self::NotRun(reason), _) => {
+            (Self::Declined(reason), _) => {
                 AppError::new(ErrorKind::Unreachable, format!("the gateway says: {reason}"))
             }
             (Self::Gone | Self::NoAccess(_), _) => none_runs(),
             // The operation may have been carried out.
             (Self::Foreign(error) | Self::Failed(error), _) => {
-                let message = format!("the gateway went away before it was done: {error}");
+                let message = format!("the connection to the gateway was lost: {error}");
                 AppError::new(ErrorKind::Unreachable, message).code("outcome_unknown")
             }
         };
@@ -288,7 +290,7 @@ mod tests {
     async fn a_named_gateway_is_used_whatever_its_configuration() {
         assert_eq!(selected(&[1, 2], Which::Process(2)).await.unwrap(), Some(2));
         let missing = message(selected(&[1, 2], Which::Process(3)).await);
-        assert_eq!(missing, "no gateway of yours runs as process 3");
+        assert_eq!(missing, "none of your gateways has the process ID 3");
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub async fn start_required(hub: &Hub, config: &Config) -> Result<(), AppError> 
             let message = format!("a server that is required cannot be used: {error}");
             Err(AppError::new(ErrorKind::Unreachable, message)
                 .code(error.code().as_str())
-                .hint("without `required = true` the others are served without it"))
+                .hint("to serve the others without it, remove `required = true`"))
         }
     }
 }

@@ -84,9 +84,9 @@ fn answers(
         let is_secret = secrets.iter().any(|need| need.variable == variable);
         if is_secret && !is_reference(value) {
             return Err(AppError::usage(format!(
-                "`{key}` is a secret, and would stand in the file"
+                "`{key}` is a secret, which must not be written to the file"
             ))
-            .hint(format!("name a variable that has it: `--set '{key}=${{{variable}}}'`")));
+            .hint(format!("give it as a variable: `--set '{key}=${{{variable}}}'`")));
         }
         answers.insert(variable, value.clone());
     }
@@ -127,7 +127,7 @@ fn refuse_variables(
         let rest = answers.values().filter(|answer| is_reference(answer));
         let rest = rest.fold(text.clone(), |text, answer| text.replace(answer.as_str(), ""));
         if rest.contains("${") {
-            return Err(broken("a value of the bundle names a variable, which it may not"));
+            return Err(broken("a value in the bundle contains a variable, which is not allowed"));
         }
     }
     Ok(())

@@ -70,8 +70,8 @@ pub(super) fn warn_changes(setup: &Setup, before: &Setup) {
     for file in before.files.iter().filter(is_file).filter(|file| !is_there(file)) {
         let (gone, stay) = (names_of(before, Some(&file.path)), names_of(setup, None));
         tracing::warn!(
-            "{} is gone, and with it what it said (servers: {gone}); servers that are \
-             left: {stay}",
+            "{} was removed, and with it its servers ({gone}); remaining servers: \
+             {stay}",
             file.path
         );
     }
@@ -86,7 +86,7 @@ pub(super) fn warn_changes(setup: &Setup, before: &Setup) {
 pub(super) fn warn_restart(keys: &[&str], before: &[&str]) {
     if !keys.is_empty() && keys != before {
         let keys = keys.join("`, `");
-        tracing::warn!("`{keys}` changed; that counts when the gateway is started again");
+        tracing::warn!("`{keys}` changed; restart the gateway to apply it");
     }
 }
 

@@ -26,10 +26,10 @@ impl LiveConfig {
         let mut dynamic = self.now().dynamic.clone();
         let most = usize::try_from(config.mcp.max_dynamic_servers).unwrap_or(usize::MAX);
         if dynamic.len() >= most {
-            let message = format!("{most} servers have been added already, and no more may be");
+            let message = format!("{most} servers have already been added, which is the limit");
             return Err(AppError::new(ErrorKind::Quota, message).hint(
-                "`capstan remove NAME --attach` takes one away; `mcp.max_dynamic_servers` says how \
-                 many there may be",
+                "remove one with `capstan remove NAME --attach`, or raise \
+                 `mcp.max_dynamic_servers`",
             ));
         }
         if let Some(rule) = forbidden(config, &entry) {
@@ -52,9 +52,10 @@ impl LiveConfig {
         let mut dynamic = self.now().dynamic.clone();
         if !entry.origin.is_dynamic() || dynamic.shift_remove(&entry.display).is_none() {
             let (display, origin) = (&entry.display, &entry.origin);
-            let message = format!("`{display}` was not added here: it is configured in {origin}");
+            let message =
+                format!("`{display}` was not added at run time: it is configured in {origin}");
             return Err(AppError::usage(message).hint(format!(
-                "`capstan remove {display}` takes it out of that file, and the gateway follows"
+                "`capstan remove {display}` removes it from that file, and the gateway follows"
             )));
         }
         let display = entry.display.clone();
@@ -71,7 +72,7 @@ impl LiveConfig {
             return Err(AppError::problems(problems, vec![source.clone()]));
         }
         let Some(entry) = setup.loaded.config.servers.values().next() else {
-            return Err(AppError::usage("servers are switched off in that gateway"));
+            return Err(AppError::usage("servers are disabled in that gateway"));
         };
         match &entry.status {
             Ok(_) => Ok(entry.clone()),
@@ -91,9 +92,9 @@ fn source(name: &str, text: String) -> SourceFile {
 fn taken(known: &ServerEntry) -> AppError {
     let (display, origin) = (&known.display, &known.origin);
     let message = if origin.is_dynamic() {
-        format!("`{display}` has been added already")
+        format!("`{display}` has already been added")
     } else {
-        format!("`{display}` is configured in {origin}, and nothing takes its place")
+        format!("`{display}` is configured in {origin}, and cannot be replaced at run time")
     };
     AppError::usage(message).hint("choose another name")
 }

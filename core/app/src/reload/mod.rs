@@ -145,10 +145,10 @@ impl LiveConfig {
         let before = std::mem::replace(&mut self.now().trouble, trouble.clone());
         match trouble {
             Some(trouble) if before.as_ref() != Some(&trouble) => {
-                tracing::error!("the configuration stays as it was: {trouble}");
+                tracing::error!("the configuration is not reloaded: {trouble}");
             }
             None if before.is_some() => {
-                tracing::warn!("the configuration can be used again and is in force");
+                tracing::warn!("the configuration is valid again and has been reloaded");
             }
             Some(_) | None => {}
         }
@@ -161,7 +161,7 @@ impl LiveConfig {
         let now = self.now();
         let unapproved = || {
             let files = now.unapproved.join(", ");
-            (!files.is_empty()).then(|| format!("nobody has approved how {files} has changed"))
+            (!files.is_empty()).then(|| format!("the changed file {files} is not trusted"))
         };
         now.trouble.clone().or_else(unapproved)
     }
@@ -282,8 +282,8 @@ impl LiveConfig {
         let before = std::mem::replace(&mut self.now().unapproved, files.to_vec());
         for file in files.iter().filter(|file| !before.contains(file)) {
             tracing::warn!(
-                "{file} has changed and is not approved, so nothing of it is used; read it and run \
-                 `capstan trust`"
+                "{file} has changed and is not trusted, so it is not used; review it, \
+                 then run `capstan trust`"
             );
         }
     }

@@ -62,16 +62,16 @@ pub enum AnswerError {
         rule: String,
     },
     /// No rule can express an approval of this extent.
-    #[error("that far the answer cannot reach: {0}")]
+    #[error("the approval cannot have this scope: {0}")]
     NoRule(NoRule),
     /// The rule could not be written.
-    #[error("the rule was not written: {0}")]
+    #[error("the rule could not be written: {0}")]
     NotSaved(NotSaved),
     /// There is no configuration to write to.
-    #[error("there is no configuration to save it in")]
+    #[error("there is no configuration file for the rule")]
     NowhereToSave,
     /// The approval could not be stored for a repeated call.
-    #[error("the approval could not be kept")]
+    #[error("the approval could not be saved")]
     Store(#[source] StoreError),
 }
 

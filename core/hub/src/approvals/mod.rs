@@ -275,7 +275,7 @@ impl Others {
     /// The operator at the front and in other shells is still asked.
     fn say_broken(&self, error: &StoreError) {
         let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
-        let text = "approvals that were given in other shells cannot be looked up";
+        let text = "approvals from other shells cannot be read";
         if self.is_told.swap(true, Ordering::Relaxed) {
             debug!(%error, cause, "{text}");
         } else {
@@ -343,5 +343,5 @@ fn announce(id: &str, question: &Question, approver: &dyn Approver, left: Durati
 }
 
 fn say_full() {
-    warn!("too many questions are open; only the client itself is asked");
+    warn!("too many open questions; only the client is asked");
 }

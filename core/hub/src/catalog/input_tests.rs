@@ -52,14 +52,10 @@ fn a_mismatch_says_where_what_was_expected_and_what_was_given() {
         (
             r#"{"anyOf":[{"type":"string"},{"type":"object","required":["a"]}]}"#,
             "{}",
-            "`x` fits none of 2 forms; in the nearest one `x.a` is missing",
+            "`x` matches none of 2 forms; for the closest one, `x.a` is missing",
         ),
-        (
-            r#"{"oneOf":[{},{}]}"#,
-            "1",
-            "`x` fits more than one of the forms of which it must have one",
-        ),
-        (r#"{"not":{}}"#, "1", "`x` does not fit `not`"),
+        (r#"{"oneOf":[{},{}]}"#, "1", "`x` must match exactly one form, but matches several"),
+        (r#"{"not":{}}"#, "1", "`x` does not match `not`"),
     ] {
         assert_eq!(of_x(schema, value), expected, "{schema}");
     }
@@ -147,7 +143,7 @@ fn a_schema_that_cannot_be_used_says_why() {
             "refers to `https://example.com/a`, which is not in it",
         ),
         (r#"{"properties":{"a":{"type":"strng"}}}"#, "`properties.a.type`"),
-        (r#"{"properties":{"a":{"pattern":"("}}}"#, "`properties.a.pattern` is no pattern"),
+        (r#"{"properties":{"a":{"pattern":"("}}}"#, "`properties.a.pattern` is not a pattern"),
         (r#"{"required":"a"}"#, "`required` must be a list, not `\"a\"`"),
         (r#"{"maximum":1e999}"#, "out of range"),
     ] {

@@ -32,7 +32,7 @@ pub(super) fn tell(error: &ValidationError<'_>) -> String {
 pub(super) fn tell_schema(error: &ValidationError<'_>) -> String {
     match error.kind() {
         Reason::Referencing(cause) => cut(&cause.to_string(), MAX_CAUSE),
-        Reason::Format { .. } => format!("`{}` is no pattern", place(error.instance_path())),
+        Reason::Format { .. } => format!("`{}` is not a pattern", place(error.instance_path())),
         _ => say(error, "it"),
     }
 }
@@ -98,11 +98,11 @@ fn say(error: &ValidationError<'_>, root: &str) -> String {
         }
         Reason::FalseSchema => format!("{who} must not be given"),
         Reason::OneOfMultipleValid { .. } => {
-            format!("{who} fits more than one of the forms of which it must have one")
+            format!("{who} must match exactly one form, but matches several")
         }
         kind => match limit(kind) {
             Some(limit) => format!("{who} must {limit}, not {}", given()),
-            None => format!("{who} does not fit `{}`", cut(kind.keyword(), MAX_SHOWN)),
+            None => format!("{who} does not match `{}`", cut(kind.keyword(), MAX_SHOWN)),
         },
     }
 }
@@ -143,9 +143,12 @@ fn none_of(context: &[Vec<ValidationError<'static>>], who: &str, given: &str) ->
     let count = context.len();
     match nearest.and_then(|form| form.first()).filter(|error| !is_choice(error.kind())) {
         Some(error) => {
-            format!("{who} fits none of {count} forms; in the nearest one {}", say(error, "it"))
+            format!(
+                "{who} matches none of {count} forms; for the closest one, {}",
+                say(error, "it")
+            )
         }
-        None => format!("{who} fits none of {count} forms"),
+        None => format!("{who} matches none of {count} forms"),
     }
 }
 

@@ -35,7 +35,7 @@ pub use input::{BadSchema, InputSchema, Misfit, Schemas};
 pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
 pub use names::Names;
 pub use naming::{Alphabet, MAX_NAME, NameTable};
-pub use overrides::{Override, Overrides, Shown};
+pub use overrides::{Overrides, Shown};
 pub use provider::{Provider, Unfit};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;

@@ -136,9 +136,9 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use capstan_model::ToolOverride;
     use capstan_wire::Json;
 
-    use super::super::overrides::Override;
     use super::*;
 
     fn server(name: &str) -> ServerName {
@@ -177,7 +177,7 @@ mod tests {
         let renamed = |names: &[(&str, &str)]| {
             let one = |(tool, name): &(&str, &str)| {
                 let name = Some((*name).to_owned()).filter(|name| !name.is_empty());
-                ((*tool).to_owned(), Override { name, ..Override::default() })
+                ((*tool).to_owned(), ToolOverride { name, ..ToolOverride::default() })
             };
             Arc::new(Overrides::new([(server("s"), names.iter().map(one).collect())]))
         };

@@ -99,7 +99,7 @@ fn look(
     Some((id, definition))
 }
 
-/// True if the server offers nothing because it is disabled or its file is not approved yet.
+/// True if the server offers nothing because it is disabled or its file is not trusted yet.
 fn is_switched_off(state: &ServerState) -> bool {
     match state {
         ServerState::Disabled | ServerState::AwaitingApproval => true,

@@ -108,7 +108,7 @@ impl Kept {
         if pins.iter().all(is_same)
             && let Err(error) = self.store.note(&owner, &sum, changes).await
         {
-            debug!(%server, %error, "what was approved is compared one by one the next time, too");
+            debug!(%server, %error, "the pins are compared one by one again the next time");
         }
         if rules.is_strict() || odd.is_empty() {
             return Ok(odd);
@@ -174,7 +174,7 @@ fn unexpected(rules: &PinRules, items: &[Item]) -> impl Iterator<Item = (String,
 
 fn say_broken(server: &ServerName, error: &StoreError) {
     let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
-    warn!(%server, %error, cause, "its tools cannot be compared with what was approved");
+    warn!(%server, %error, cause, "its tools cannot be compared with their pins");
 }
 
 #[cfg(test)]

@@ -257,10 +257,10 @@ impl Pins {
             Standing::New => (Verdict::Ask, format!("a new tool, see capstan pins {server}")),
             Standing::Changed => {
                 let why = format!("a changed tool, see capstan pins {server}");
-                (Verdict::Deny, format!("{why}; to approve it: capstan pins {server} --approve"))
+                (Verdict::Deny, format!("{why}; to pin it: capstan pins {server} --approve"))
             }
             Standing::Lost => {
-                let why = "approvals were lost or cannot be read; approve this server once";
+                let why = "pins were lost or cannot be read; pin the tools of this server once";
                 (Verdict::Deny, format!("{why}: capstan pins {server} --approve"))
             }
             Standing::Unexpected => (Verdict::Deny, "expected_tools".to_owned()),
@@ -388,7 +388,7 @@ fn tell(server: &ServerName, before: Option<&Odd>, odd: &Odd) {
     let (lost, unexpected) = (count(Standing::Lost), count(Standing::Unexpected));
     warn!(
         %server, new, changed, lost, unexpected,
-        "its tools are not those that were approved; `capstan pins {server}` shows what changed"
+        "its tools differ from their pins; `capstan pins {server}` shows the changes"
     );
 }
 

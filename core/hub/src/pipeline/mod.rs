@@ -57,7 +57,7 @@ pub use task::TaskHandle;
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, ServerName};
+use capstan_model::{CallError, Caller, ServerName, Verdict};
 use record::Record;
 use resolve::Resolved;
 use screen::Passed;
@@ -88,7 +88,11 @@ async fn walk(
 
 /// Looks up the item that `call` names, with the definition that its server lists.
 pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), CallError> {
-    let Resolved { id, definition, .. } = settled(hub, call, hub.limits.check_arguments).await?;
+    let resolved = settled(hub, call, hub.limits.check_arguments).await?;
+    let Resolved { id, definition, problem, .. } = resolved;
+    if let Some(problem) = problem {
+        return Err(*problem);
+    }
     Ok((id.server, Item { name: id.item, definition }))
 }
 
@@ -108,12 +112,18 @@ pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallErro
         let told = Told::new(Caller::clone(&call.caller), id, call.target.kind);
         return Ok(Explained { ruling, ..told.explain(&hub.policy, hub.clock.now()) });
     }
-    let Resolved { id, effect, standing, call, .. } = settled(hub, call, Check::No).await?;
+    let Resolved { id, effect, standing, problem, call, .. } =
+        settled(hub, call, Check::No).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);
     let told = Told { caller, id, kind, arguments, effect };
     let mut explained = told.explain(&hub.policy, hub.clock.now());
     let (ruling, step) = hub.pins.explain(&explained.id, standing, explained.ruling);
+    if ruling.verdict != Verdict::Deny
+        && let Some(problem) = problem
+    {
+        return Err(*problem);
+    }
     explained.ruling = ruling;
     explained.steps.extend(step);
     Ok(explained)

@@ -34,6 +34,9 @@ pub(super) struct Resolved {
     pub(super) lease: Option<Lease>,
     /// The list that contains the item.
     pub(super) items: Option<Arc<[Item]>>,
+    /// The reason why the tool cannot be called in this way. `permit` reports it to a caller who may
+    /// see the tool.
+    pub(super) problem: Option<Box<CallError>>,
     pub(super) call: Call,
 }
 
@@ -71,7 +74,7 @@ pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError>
         Some(fact) => fact.effect,
         None => hub.effect_of(&id, call.target.kind, &definition),
     };
-    Ok(Resolved { id, effect, definition, fact, standing, lease, items, call })
+    Ok(Resolved { id, effect, definition, fact, standing, lease, items, problem: None, call })
 }
 
 // === impl Resolved ===
@@ -79,8 +82,17 @@ pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError>
 impl Resolved {
     /// Creates the value for an item that is not looked up in a list.
     pub(super) fn unlisted(id: ItemId, effect: Effect, call: Call) -> Self {
-        let (definition, standing) = (Json::empty_object(), Standing::Approved);
-        Self { id, effect, definition, fact: None, standing, lease: None, items: None, call }
+        Self {
+            id,
+            effect,
+            definition: Json::empty_object(),
+            fact: None,
+            standing: Standing::Approved,
+            lease: None,
+            items: None,
+            problem: None,
+            call,
+        }
     }
 }
 

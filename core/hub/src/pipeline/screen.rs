@@ -82,7 +82,7 @@ fn check_kind(server: &ServerName, result: &Json) -> Result<(), CallError> {
     if result.as_bytes().starts_with(b"{") {
         return Ok(());
     }
-    let problem = "a result that is no object".to_owned();
+    let problem = "a result that is not an object".to_owned();
     Err(CallError::Protocol { server: server.clone(), problem })
 }
 

@@ -120,7 +120,7 @@ impl Hub {
             Answer::Whole(answer) => Ok(answer),
             Answer::Flowing(_) => Err(CallError::Protocol {
                 server: admission.id.server,
-                problem: "an answer in parts to a request that is no call".to_owned(),
+                problem: "a streamed answer to a request that is not a call".to_owned(),
             }),
         }
     }

@@ -98,7 +98,7 @@ async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, AppError> {
             .print
             .hint(&format!("`capstan approvals show {id} --unmasked` shows masked values"));
     }
-    context.print.hint(&format!("`capstan approvals yes {id}` lets it run, `no {id}` refuses it"));
+    context.print.hint(&format!("`capstan approvals yes {id}` approves it, `no {id}` refuses it"));
     Ok(Exit::Ok)
 }
 
@@ -108,7 +108,7 @@ fn approved(question: &OpenQuestion) -> String {
     let expires = seconds(question.expires);
     format!(
         "approved, and not used yet: {} `{}`\n  caller     {}\n  sha256     {}\n  expires    in {expires}\n\
-         its arguments are not kept, only their digest",
+         only the digest of its arguments is kept",
         question.kind.as_str(),
         one_line(item, MAX_NAME),
         one_line(caller, MAX_NAME),
@@ -144,9 +144,11 @@ fn seconds(time: Duration) -> String {
 fn say_nothing(context: &Context, seen: &Pending) {
     if seen.gateways == 0 {
         context.print.note("no gateway of yours is running");
-        context.print.hint("`capstan serve --http` starts one; its questions are shown here");
+        context
+            .print
+            .hint("`capstan serve --http` starts one; calls that wait for approval are shown here");
     } else {
-        context.print.note("no call waits for an answer");
+        context.print.note("no call waits for approval");
     }
 }
 
@@ -203,7 +205,7 @@ async fn watch(context: &Context) -> Result<Exit, AppError> {
 fn say_nothing_at_first(context: &Context, seen: &Pending) {
     if seen.questions.is_empty() && !context.print.wants_json() {
         say_nothing(context, seen);
-        context.print.note("waiting for questions, until Ctrl-C");
+        context.print.note("waiting for calls that need approval; stop with Ctrl-C");
     }
 }
 

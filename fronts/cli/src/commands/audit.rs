@@ -52,7 +52,7 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, App
         Show::Json => context.print.json(&rows),
         Show::Csv => rows.iter().for_each(|row| context.print.raw(csv::line(row).as_bytes())),
         Show::Table if rows.is_empty() && is_narrow(&query) => {
-            context.print.note("no call in the log fits that");
+            context.print.note("no call in the log matches");
         }
         Show::Table if rows.is_empty() => context.print.note("no calls so far"),
         Show::Table => {
@@ -131,8 +131,8 @@ fn in_words(whole: &AuditWhole) -> String {
     };
     let told = match breaks {
         0 => String::new(),
-        1 => "; 1 of them tells of a crash or of lost entries".to_owned(),
-        many => format!("; {many} of them tell of a crash or of lost entries"),
+        1 => "; 1 of them reports a crash or lost entries".to_owned(),
+        many => format!("; {many} of them report a crash or lost entries"),
     };
     let killed = match unclosed {
         0 => String::new(),

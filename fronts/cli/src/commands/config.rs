@@ -30,7 +30,7 @@ fn path(context: &Context) -> Exit {
         return Exit::Ok;
     }
     for file in files {
-        let missing = if file.exists { "" } else { "  (not there)" };
+        let missing = if file.exists { "" } else { "  (does not exist)" };
         let (scope, path) = (file.scope.as_str(), file.path.display());
         context.print.data(&format!("{scope:8} {path}{missing}"));
     }

@@ -69,6 +69,6 @@ pub(super) fn tell_by_arguments(print: &Printer, by_arguments: &[Step]) {
     if by_arguments.is_empty() {
         return;
     }
-    print.note("\nthis is decided without arguments; with arguments these rules can speak first:");
+    print.note("\nthis verdict is for a call without arguments; with arguments, these rules may match first:");
     print.note(&steps(by_arguments));
 }

@@ -122,8 +122,8 @@ fn is_watched(context: &Context) -> bool {
 
 fn ask_about_secrets(made: &Plan) -> Result<Secrets, AppError> {
     let names = names(made.secrets.iter().map(String::as_str));
-    let question = format!("Secrets stand in the files of {names}. What becomes of them?");
-    let options = ["copy them as they are", "put variables in their place, which you set"];
+    let question = format!("The files of {names} contain secrets. Copy them?");
+    let options = ["yes, copy them", "no, use variables, which you set"];
     match Terminal.select(&question, &options, 0) {
         Ok(0) => Ok(Secrets::Keep),
         Ok(_) => Ok(Secrets::Reference),
@@ -143,9 +143,9 @@ fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Res
         return Ok(());
     }
     let (names, path) = (names(made.secrets.iter().map(String::as_str)), file.path.display());
-    let hint = "`--secrets env` puts variables in their place";
+    let hint = "`--secrets env` replaces them by variables";
     if file.scope == Scope::Project {
-        let message = format!("the secrets of {names} do not belong into a project's file");
+        let message = format!("secrets of {names} must not be in a project's file");
         return Err(AppError::usage(message).hint(hint));
     }
     if !context.app.clients.is_private(file) {
@@ -160,8 +160,9 @@ fn nothing(context: &Context, args: &ImportArgs, file: &ConfigFile) -> Result<Ex
     if !args.clients.is_empty() {
         let titles: Vec<&str> = args.clients.iter().map(|client| client.title()).collect();
         let message = format!("no servers of {} were found", titles.join(", "));
-        return Err(AppError::not_found(message)
-            .hint("`capstan --config FILE list` reads a file that lies elsewhere"));
+        return Err(
+            AppError::not_found(message).hint("`capstan --config FILE list` reads any other file")
+        );
     }
     if context.print.wants_json() {
         let none: [(); 0] = [];
@@ -209,11 +210,13 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
     if !made.secrets.is_empty() {
         let (names, path) = (names(made.secrets.iter().map(String::as_str)), file.path.display());
         if context.app.clients.is_private(file) {
-            context.print.note(&format!("secrets of {names} go to {path} as they are"));
-            context.print.hint("`--secrets env` puts variables in their place");
+            context.print.note(&format!("secrets of {names} are copied to {path}"));
+            context.print.hint("`--secrets env` replaces them by variables");
         } else {
-            let why = format!("secrets of {names} do not go to {path}, which others can read");
-            context.print.warning(&format!("{why}: so nothing is written"));
+            let why = format!(
+                "secrets of {names} are not copied to {path}, because other users can read it"
+            );
+            context.print.warning(&format!("{why}; nothing is written"));
             context.print.hint(&format!("`chmod 600 {path}`, or `--secrets env`"));
         }
     }
@@ -225,7 +228,7 @@ fn state(state: &State) -> String {
         State::New { .. } => "new".to_owned(),
         State::Same { name, apart_from } if apart_from.is_empty() => format!("same as `{name}`"),
         State::Same { name, apart_from } => {
-            format!("same as `{name}`, whose {} counts", apart_from.join(", "))
+            format!("same as `{name}`, whose {} is kept", apart_from.join(", "))
         }
         State::Differs { from, name } => format!("differs from `{from}`, becomes `{name}`"),
         State::Itself => "runs capstan itself, left out".to_owned(),
@@ -239,8 +242,8 @@ fn tell_variables(context: &Context, made: &Plan) {
     for variable in &made.variables {
         let (name, server) = (&variable.name, &variable.server);
         let value = match &variable.value_in {
-            Some(file) => format!("its value stands in {file}"),
-            None => "the client asks for its value".to_owned(),
+            Some(file) => format!("its value is in {file}"),
+            None => "the client prompts for its value".to_owned(),
         };
         context.print.note(&format!("`{server}` needs the variable {name}: {value}"));
     }
@@ -265,7 +268,7 @@ fn finish(context: &Context, made: &Plan, file: &ConfigFile, outcome: Outcome) {
         }
         Outcome::Written => {
             context.print.note(&format!("wrote {count} to {path}"));
-            context.print.note("next: `capstan list` shows which of them answer");
+            context.print.note("next: `capstan list` shows their states");
         }
     }
 }

@@ -46,9 +46,9 @@ pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, 
     if dialect != Some(Dialect::Native) {
         let (display, file) = (&entry.display, &entry.origin.file);
         return Err(AppError::usage(format!(
-            "`{display}` stands in {file}, a file of another program"
+            "`{display}` is in {file}, a file of another program"
         ))
-        .hint("change it there, or add a server of that name, which takes its place"));
+        .hint("change it there, or add a server with that name, which overrides it"));
     }
     let file = ConfigFile {
         path: entry.origin.file.clone().into(),

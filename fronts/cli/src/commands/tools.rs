@@ -57,7 +57,7 @@ fn one(context: &Context, tool: &ToolRow) {
     let schema: serde_json::Value = tool.input_schema.read().unwrap_or_default();
     let pretty = serde_json::to_string_pretty(&schema).unwrap_or_default();
     let own_name = match &tool.own_name {
-        Some(_) => format!("rules mean it as `{}`\n", tool.own_id()),
+        Some(_) => format!("rules match it as `{}`\n", tool.own_id()),
         None => String::new(),
     };
     context.print.data(&format!(

@@ -91,16 +91,16 @@ fn tell_what_follows(context: &Context, door: Door, explained: &Explained) {
     match (explained.ruling.verdict, door) {
         (Verdict::Allow, _) | (Verdict::Deny, Door::Cli | Door::Terminal) => {}
         (Verdict::Ask, Door::Cli) => {
-            context.print.note("on the command line, typing the call is the approval");
+            context.print.note("on the command line, entering the call approves it");
         }
         (Verdict::Ask, Door::Terminal) => context.print.note("you are asked before it runs"),
         (Verdict::Ask, Door::Gateway | Door::Stdio) => {
             context
                 .print
-                .note("it runs once somebody says yes; where nobody can be asked, it is refused");
+                .note("it runs if it is approved; it is refused if approval cannot be requested");
         }
         (Verdict::Deny, Door::Gateway | Door::Stdio) => {
-            context.print.note(&format!("the caller is told that there is no such {what}"));
+            context.print.note(&format!("the caller gets the error that there is no such {what}"));
         }
     }
 }

@@ -207,7 +207,7 @@ impl Client {
         let Some(inbox) = self.state().inbox.clone() else { return false };
         let is_told = inbox.try_send(message).is_ok();
         if !is_told {
-            tracing::debug!("a client does not read what it is told; a message is left out");
+            tracing::debug!("a client does not read its messages; a message is dropped");
         }
         is_told
     }
@@ -233,7 +233,7 @@ impl Client {
             return Err("too many requests at the same time");
         }
         if state.running.contains_key(id) {
-            return Err("a request of this id is still worked on");
+            return Err("a request with this id is still running");
         }
         let task = start();
         state.running.insert(id.clone(), task.abort_handle());

@@ -53,7 +53,7 @@ pub(crate) enum Form {
 
 /// The error of an answer that was cut off. Its connection must be closed.
 #[derive(Debug, thiserror::Error)]
-#[error("an answer broke while it was sent")]
+#[error("an answer was interrupted while it was sent")]
 pub struct Cut(#[source] Option<CallError>);
 
 /// Streams an answer if its client accepts that; otherwise waits for the complete answer.

@@ -39,6 +39,8 @@ struct CallTask {
     /// The `task` member of a client of 2025-11-25 that asks for a task.
     task: Option<Json>,
     form: Form,
+    /// True from the moment that the call has a task until that task runs.
+    is_waiting: bool,
 }
 
 /// Handles a call.
@@ -82,6 +84,7 @@ pub(crate) fn call(
         // A result that may become a task is parsed as a whole.
         form: if task.is_some() { Form::Whole } else { form },
         task,
+        is_waiting: false,
     };
     match (way.call.clone(), state) {
         (Some(call), Some(state)) => {
@@ -163,12 +166,14 @@ impl CallTask {
         Exchange::running(id, &client, receiver, start).continued_by(continuation)
     }
 
-    #[expect(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
+    /// Runs the call. The task may be dropped before it runs, so it is marked as waiting here.
     fn run(
         mut self,
         operator: Arc<ClientOperator>,
     ) -> impl Future<Output = Result<Done, Fault>> + Send {
+        self.is_waiting = true;
         async move {
+            self.is_waiting = false;
             let mut params = self.params_for_server();
             // The pipeline copies the params; large ones are not kept twice.
             self.params = Json::empty_object();
@@ -199,7 +204,7 @@ impl CallTask {
         operator: &Arc<ClientOperator>,
     ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
         let hub = self.gateway.hub();
-        if self.client.view == View::All && self.kind == Kind::Resource {
+        if self.searches() {
             // Boxed: it is rarer than calls of tools, whose future stays smaller without it.
             return Box::pin(self.search(&hub, call, span, operator)).await;
         }
@@ -234,6 +239,11 @@ impl CallTask {
         let counted = self.gateway.metrics.begin();
         let delivered = attempt.deliver(&self.client.session, call, operator.requester()).await;
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, hub).await
+    }
+
+    /// True if the server of the item must be found first.
+    fn searches(&self) -> bool {
+        self.client.view == View::All && self.kind == Kind::Resource
     }
 
     /// The span of the call, if calls are traced.
@@ -333,6 +343,19 @@ impl CallTask {
         let state = self.gateway.elsewhere(None, operator.approved().into());
         let state = self.gateway.seal(&self.client.caller.subject, call, state);
         Some(input_required(&compose::object(&requests), &state))
+    }
+}
+
+impl Drop for CallTask {
+    /// Records a call whose client left before its task ran.
+    fn drop(&mut self) {
+        if self.is_waiting {
+            let caller = caller_in(&self.client.caller, self.meta.as_ref());
+            let params = std::mem::replace(&mut self.params, Json::empty_object());
+            let call = Call { caller, target: self.target(), params, part: self.part };
+            let hub = self.gateway.hub();
+            drop(if self.searches() { hub.begin_search(&call) } else { hub.begin(&call) });
+        }
     }
 }
 

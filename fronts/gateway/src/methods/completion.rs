@@ -92,7 +92,7 @@ impl Gateway {
     ) -> Result<Json, Fault> {
         let word = params.and_then(|params| object::get_string(params, "level"));
         let level = word.as_deref().and_then(Level::parse);
-        let level = level.ok_or_else(|| Fault::invalid("`level` is not one that is known"))?;
+        let level = level.ok_or_else(|| Fault::invalid("`level` is not a known level"))?;
         client.set_level(level);
         self.want_level(client, level);
         Ok(Json::empty_object())
@@ -108,7 +108,7 @@ impl Gateway {
             tokio::spawn(async move {
                 let done = gateway.hub().set_level(&server, level.as_str()).await;
                 if let Err(error) = done {
-                    tracing::debug!(%server, %error, "a log level was not taken");
+                    tracing::debug!(%server, %error, "a server did not accept the log level");
                 }
             });
         }

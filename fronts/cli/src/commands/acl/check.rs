@@ -84,7 +84,7 @@ impl Check<'_> {
             (Some(tool), _, _) => (Kind::Tool, tool),
             (None, Some(uri), _) => (Kind::Resource, uri),
             (None, None, Some(prompt)) => (Kind::Prompt, prompt),
-            (None, None, None) => return Err(AppError::usage("say what is to be checked")),
+            (None, None, None) => return Err(AppError::usage("name the item to check")),
         };
         let id = ItemId { server: self.entry.name.clone(), item: item.clone() };
         let told = Told::new(self.caller.clone(), id, kind);
@@ -114,7 +114,7 @@ impl Check<'_> {
                 let word = effect.as_str();
                 print.warning(&error.to_string());
                 print.note(&format!(
-                    "so what `{id}` does is judged by its name and the configuration alone: {word}"
+                    "so the effect of `{id}` is judged only by its name and the configuration: {word}"
                 ));
                 Ok(effect)
             }

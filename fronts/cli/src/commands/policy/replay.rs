@@ -103,10 +103,12 @@ pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Ap
         show(context, &report);
     }
     if rows.len() >= args.limit {
-        context.print.note(&format!("only the newest {} calls; `--limit` takes more", args.limit));
+        context
+            .print
+            .note(&format!("only the newest {} calls; raise `--limit` for more", args.limit));
     }
     if !context.selection.config.is_empty() && !args.alone {
-        context.print.note("the rules of your own files count too; `--alone` leaves them out");
+        context.print.note("the rules of your own files apply too; `--alone` leaves them out");
     }
     Ok(Exit::Ok)
 }
@@ -154,7 +156,7 @@ fn show(context: &Context, report: &Report) {
     report.unjudged.tell(context);
     if report.undecided > 0 {
         let calls = counted_calls(report.undecided);
-        context.print.note(&format!("{calls} never got as far as the rules"));
+        context.print.note(&format!("{calls} failed before the rules were checked"));
     }
 }
 
@@ -189,11 +191,11 @@ impl Unjudged {
         for (rule, count) in &self.arguments {
             let (calls, rule) = (counted_calls(*count), one_line(rule, usize::MAX));
             context.print.warning(&format!(
-                "{calls} cannot be judged: `{rule}` looks at arguments, which were not kept whole"
+                "{calls} cannot be judged: `{rule}` matches arguments, which were not logged completely"
             ));
         }
         if !self.arguments.is_empty() {
-            context.print.hint("`[audit] arguments = \"redacted\"` keeps those of future calls");
+            context.print.hint("`[audit] arguments = \"redacted\"` logs those of future calls");
         }
         for (server, count) in &self.no_server {
             let calls = counted_calls(*count);
@@ -205,7 +207,7 @@ impl Unjudged {
             let calls = counted_calls(self.unreadable);
             context
                 .print
-                .warning(&format!("{calls} cannot be judged: their entries are not understood"));
+                .warning(&format!("{calls} cannot be judged: their entries cannot be parsed"));
         }
     }
 }

@@ -109,7 +109,7 @@ fn explain(
 ) -> Result<Explained, String> {
     let name = case.target.name.as_str();
     let Some(id) = id_among(policy, case.target.kind, name) else {
-        return Err(nobody(setup, name));
+        return Err(unknown_server(setup, name));
     };
     let caller = case.door.caller(case.caller.as_deref(), case.roles.clone());
     let mut told = Told::new(caller, id, case.target.kind);
@@ -124,7 +124,7 @@ fn explain(
 }
 
 /// The reason why no server matches a name.
-fn nobody(setup: &Setup, name: &str) -> String {
+fn unknown_server(setup: &Setup, name: &str) -> String {
     let broken = setup.loaded.config.servers.values().find_map(|entry| {
         let fits = name.strip_prefix(entry.name.as_str()).or(name.strip_prefix(&entry.display))?;
         let problem = entry.status.as_ref().err()?;
@@ -132,7 +132,7 @@ fn nobody(setup: &Setup, name: &str) -> String {
     });
     match broken {
         Some((server, problem)) => format!("the rules of `{server}` are not known: {problem}"),
-        None => "no server of the configuration fits".to_owned(),
+        None => "no configured server matches".to_owned(),
     }
 }
 
@@ -140,8 +140,8 @@ fn nobody(setup: &Setup, name: &str) -> String {
 fn misses(case: &Case, verdict: Verdict, rule: &str) -> Option<String> {
     let (expected, got) = (case.expect.as_str(), verdict.as_str());
     if case.expect != verdict {
-        return Some(format!("expected {expected}, but it is {got} by `{rule}`"));
+        return Some(format!("expected {expected}, got {got} by `{rule}`"));
     }
     let wanted = case.rule.as_ref().filter(|wanted| !rule.contains(wanted.as_str()))?;
-    Some(format!("it is {got} as expected, but by `{rule}` and not by `{wanted}`"))
+    Some(format!("got {got} as expected, but by `{rule}` instead of `{wanted}`"))
 }

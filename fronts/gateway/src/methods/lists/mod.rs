@@ -61,7 +61,7 @@ impl Gateway {
         let at = match cursor.filter(|cursor| cursor.as_bytes() != b"null") {
             None => 0,
             Some(cursor) => {
-                page_of(&cursor).ok_or_else(|| Fault::invalid("`cursor` is not ours"))?
+                page_of(&cursor).ok_or_else(|| Fault::invalid("`cursor` is unknown"))?
             }
         };
         let built = self.built_for(&client, listing).await?;

@@ -338,7 +338,7 @@ impl Listen {
 
     fn tell(&self, method: &str, params: &Json) {
         if self.events.try_send(Event::Message(self.message(method, params))).is_err() {
-            tracing::debug!("a client does not read what it is told; a message is left out");
+            tracing::debug!("a client does not read its messages; a message is dropped");
         }
     }
 

@@ -91,7 +91,7 @@ impl Gateway {
             if !gateway.is_watched(&server, &uri) {
                 let done = gateway.hub().unsubscribe(&server, &uri).await;
                 if let Err(error) = done {
-                    tracing::debug!(%server, %error, "a subscription was not taken back");
+                    tracing::debug!(%server, %error, "a subscription could not be cancelled");
                 }
             }
             drop(turn);

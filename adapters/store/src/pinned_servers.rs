@@ -1,8 +1,8 @@
-//! A second record of the servers that have approved definitions, outside of the database.
+//! A second record of the servers that have pins, outside of the database.
 //!
 //! An empty database is normal in the very first run, and also remains if the file was deleted,
 //! emptied or replaced. This file distinguishes the two: a server that is in it and not in the
-//! database had approved definitions that are lost. It is written after the database, and completed
+//! database had pins, which are lost. It is written after the database, and completed
 //! whenever the database is opened, so that a kill between the two loses nothing and raises no
 //! alarm.
 
@@ -26,39 +26,41 @@ pub(crate) type Owner = (String, String);
 
 /// The file on disk.
 #[derive(Debug)]
-pub(crate) struct Witness {
+pub(crate) struct PinnedServersFile {
     path: PathBuf,
 }
 
 /// The content of the file.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Testimony {
+pub(crate) enum PinnedServers {
     /// There is no file: this is the first run, or the first one since an earlier version.
     None,
-    /// These servers had approved definitions.
+    /// These servers had pins.
     Seen(BTreeSet<Owner>),
-    /// The file is damaged: any server may have had approved definitions.
+    /// The file is damaged: any server may have had pins.
     Damaged,
 }
 
-// === impl Witness ===
+// === impl PinnedServersFile ===
 
-impl Witness {
+impl PinnedServersFile {
     /// The file of a database.
     pub(crate) fn beside(database: &Path) -> Self {
         Self { path: database.with_extension("pins") }
     }
 
-    pub(crate) fn read(&self) -> io::Result<Testimony> {
+    pub(crate) fn read(&self) -> io::Result<PinnedServers> {
         let file = match File::open(&self.path) {
             Ok(file) => file,
-            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(Testimony::None),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+                return Ok(PinnedServers::None);
+            }
             Err(cause) => return Err(cause),
         };
         let mut text = Vec::new();
         file.take(MAX_SIZE).read_to_end(&mut text)?;
         let seen = String::from_utf8(text).ok().and_then(|text| parse(&text));
-        Ok(seen.map_or(Testimony::Damaged, Testimony::Seen))
+        Ok(seen.map_or(PinnedServers::Damaged, PinnedServers::Seen))
     }
 
     /// Replaces the servers in the file. The caller must hold the lock of the database.
@@ -72,9 +74,9 @@ impl Witness {
     }
 }
 
-// === impl Testimony ===
+// === impl PinnedServers ===
 
-impl Testimony {
+impl PinnedServers {
     /// True if the file has exactly these servers.
     pub(crate) fn is_of(&self, owners: &BTreeSet<Owner>) -> bool {
         match self {
@@ -126,26 +128,26 @@ mod tests {
     #[test]
     fn a_file_is_believed_whole_or_not_at_all() {
         let folder = tempfile::tempdir().unwrap();
-        let witness = Witness::beside(&folder.path().join("state.db"));
-        assert_eq!(witness.read().unwrap(), Testimony::None);
+        let witness = PinnedServersFile::beside(&folder.path().join("state.db"));
+        assert_eq!(witness.read().unwrap(), PinnedServers::None);
         let of = |names: &[&str]| -> BTreeSet<Owner> {
             names.iter().map(|name| ((*name).to_owned(), "digest".to_owned())).collect()
         };
         for names in [&[][..], &["a"], &["a", "b"]] {
             witness.write(&of(names)).unwrap();
-            assert_eq!(witness.read().unwrap(), Testimony::Seen(of(names)));
+            assert_eq!(witness.read().unwrap(), PinnedServers::Seen(of(names)));
         }
         let whole = fs::read_to_string(&witness.path).unwrap();
         for cut in 0..whole.len() {
             fs::write(&witness.path, &whole.as_bytes()[..cut]).unwrap();
-            assert_eq!(witness.read().unwrap(), Testimony::Damaged, "cut at {cut}");
+            assert_eq!(witness.read().unwrap(), PinnedServers::Damaged, "cut at {cut}");
         }
         for damage in ["{}", &whole.replace("servers: 2", "servers: 3"), &whole.replace('\t', " ")]
         {
             fs::write(&witness.path, damage).unwrap();
-            assert_eq!(witness.read().unwrap(), Testimony::Damaged, "{damage}");
+            assert_eq!(witness.read().unwrap(), PinnedServers::Damaged, "{damage}");
         }
         fs::write(&witness.path, [0xff, 0xfe, 0]).unwrap();
-        assert_eq!(witness.read().unwrap(), Testimony::Damaged);
+        assert_eq!(witness.read().unwrap(), PinnedServers::Damaged);
     }
 }

@@ -10,13 +10,13 @@ pub(crate) const PRIVATE: u32 = 0o600;
 
 /// The path of a log, and the names of the files around it.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct LogFiles {
     log: PathBuf,
 }
 
-// === impl Place ===
+// === impl LogFiles ===
 
-impl Place {
+impl LogFiles {
     pub(crate) fn new(log: &Path) -> Self {
         Self { log: log.to_owned() }
     }
@@ -111,12 +111,12 @@ mod tests {
     #[test]
     fn older_logs_are_known_by_their_numbers_and_nothing_else_is_taken_for_one() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::new(&folder.path().join("audit.jsonl"));
+        let files = LogFiles::new(&folder.path().join("audit.jsonl"));
         let others =
             ["audit.jsonl", "audit.head", "audit.x.jsonl", "audit.01.jsonl", "audit.1.txt"];
         for name in others.iter().chain(&["audit.10.jsonl", "audit.2.jsonl", "other.3.jsonl"]) {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        assert_eq!(place.older_numbers().unwrap(), [2, 10]);
+        assert_eq!(files.older_numbers().unwrap(), [2, 10]);
     }
 }

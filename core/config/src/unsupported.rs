@@ -39,12 +39,12 @@ pub(crate) enum Consequence {
 const NOT_YET: Consequence = Consequence::Warn("has no effect in this version");
 
 pub(crate) const ROWS: &[Row] = &[
-    refuse(In::Server, "oauth", "a login with settings of your own", &["auto", "off"]),
+    refuse(In::Server, "oauth", "a login with your own settings", &["auto", "off"]),
     refuse(In::Server, "oauth_config", "settings of a login", &[]),
     refuse(In::Server, "auth_provider", "a login by a cloud account", &[]),
     refuse(In::Server, "login", "a login", &["off"]),
-    refuse(In::Server, "headers_helper", "headers made by a command", &[]),
-    refuse(In::Server, "sandbox", "confining the server's process", &["false", "off"]),
+    refuse(In::Server, "headers_helper", "headers from a command", &[]),
+    refuse(In::Server, "sandbox", "a sandbox for the server's process", &["false", "off"]),
     warn(In::Server, "always_load", NOT_YET),
     warn(In::Top, "search", NOT_YET),
     warn(In::Top, "model", NOT_YET),
@@ -52,8 +52,8 @@ pub(crate) const ROWS: &[Row] = &[
     refuse(In::Screen, "block", "refusing answers", &["false", "off"]),
     refuse(In::Screen, "secrets", "masking secrets in answers", &["false", "off"]),
     refuse(In::Screen, "max_tokens", "a limit on the tokens of an answer", &[]),
-    refuse(In::Gateway, "auth", "auth of the gateway", &["none"]),
-    refuse(In::Gateway, "expose", "a search in the place of the tools", &["all"]),
+    refuse(In::Gateway, "auth", "authentication at the gateway", &["none"]),
+    refuse(In::Gateway, "expose", "tool search instead of the tools", &["all"]),
 ];
 
 /// Reports the keys of a table that this version does not support.
@@ -74,9 +74,9 @@ pub(crate) fn check(fields: &mut Fields<'_, '_>, table: In) {
                 "`{path}` asks for {}, which this version does not enforce",
                 row.meaning
             ))
-            .help(format!("remove `{}` if you can do without it", fields.word_for(row.key))),
+            .help(format!("remove `{}` if you do not need it", fields.word_for(row.key))),
             Consequence::Warn(why) => {
-                Problem::warning(format!("`{path}` {why}")).help("it may stay; nothing is lost")
+                Problem::warning(format!("`{path}` {why}")).help("you can keep it")
             }
         };
         fields.report().add(problem, path, &entry.key);

@@ -37,7 +37,7 @@ pub enum Named {
 
 /// A possible place of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientPlace {
+pub struct ClientFile {
     /// The folder that the path starts from.
     pub base: Base,
     /// The path from there.
@@ -48,9 +48,9 @@ pub struct ClientPlace {
     pub named: Option<Named>,
 }
 
-// === impl ClientPlace ===
+// === impl ClientFile ===
 
-impl ClientPlace {
+impl ClientFile {
     const fn at(base: Base, path: &'static str) -> Self {
         Self { base, path, for_use: Use::Both, named: None }
     }
@@ -68,21 +68,21 @@ impl ClientPlace {
 
 impl Client {
     /// Returns the possible places of its files of this scope; a new file belongs in the first.
-    pub fn places(self, scope: Scope) -> Vec<ClientPlace> {
+    pub fn places(self, scope: Scope) -> Vec<ClientFile> {
         match scope {
             Scope::User => self.users_places(),
             Scope::Project => {
-                let at = |path: &&'static str| ClientPlace::at(Base::Project, path);
+                let at = |path: &&'static str| ClientFile::at(Base::Project, path);
                 self.projects_paths().iter().map(at).collect()
             }
             Scope::Managed | Scope::Flag => Vec::new(),
         }
     }
 
-    fn users_places(self) -> Vec<ClientPlace> {
-        let home = |path| ClientPlace::at(Base::Home, path);
-        let config = |path| ClientPlace::at(Base::Config, path);
-        let app = |path| ClientPlace::at(Base::App, path);
+    fn users_places(self) -> Vec<ClientFile> {
+        let home = |path| ClientFile::at(Base::Home, path);
+        let config = |path| ClientFile::at(Base::Config, path);
+        let app = |path| ClientFile::at(Base::App, path);
         match self {
             Self::ClaudeCode => vec![
                 home(".claude.json").or_named(Named::Folder("CLAUDE_CONFIG_DIR", ".claude.json")),
