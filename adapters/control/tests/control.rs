@@ -36,7 +36,7 @@ fn gateway(folder: &Path) -> JoinSet<()> {
 /// never ends if it is `stay`.
 #[derive(Default)]
 struct Parrot {
-    /// How many commands are running.
+    /// The number of running commands.
     running: Arc<AtomicUsize>,
 }
 
@@ -138,7 +138,7 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     }
 }
 
-/// What comes back over a plain connection, until it is closed.
+/// The bytes that a plain connection returns until it is closed.
 async fn raw(path: &Path, text: &[u8]) -> String {
     let mut stream = UnixStream::connect(path).await.unwrap();
     // It may be closed before all is written.

@@ -86,7 +86,7 @@ impl Manifests for ManifestFiles {
 
     fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) {
         if let Err(error) = self.0.save(key, text) {
-            warn!(%error, "what a server offers is not remembered");
+            warn!(%error, "the lists of a server were not saved");
         }
     }
 }

@@ -62,9 +62,9 @@ pub enum EditFault {
     File(AppError),
 }
 
-/// A client's file.
+/// The file of a client that gets the entry for Capstan.
 #[derive(Clone, Copy, Debug)]
-pub struct ClientPath<'a> {
+pub struct EntryFile<'a> {
     /// The client.
     pub client: Client,
     /// The file.
@@ -172,11 +172,11 @@ impl Clients {
     /// If the file cannot be parsed or written; it is then unchanged.
     pub fn install(
         &self,
-        file: ClientPath<'_>,
+        file: EntryFile<'_>,
         way: &ClientConnection,
         mode: Mode,
     ) -> Result<Installed, AppError> {
-        let ClientPath { client, path } = file;
+        let EntryFile { client, path } = file;
         let name = path.display().to_string();
         let failed = |fault| self.failure(path, fault);
         let start = self.edits.start(path, &|text| take(client, &name, text)).map_err(failed)?;
@@ -198,8 +198,8 @@ impl Clients {
     ///
     /// # Errors
     /// If the file cannot be parsed or written, or if the entry is not ours.
-    pub fn uninstall(&self, file: ClientPath<'_>, mode: Mode) -> Result<Uninstalled, AppError> {
-        let ClientPath { client, path } = file;
+    pub fn uninstall(&self, file: EntryFile<'_>, mode: Mode) -> Result<Uninstalled, AppError> {
+        let EntryFile { client, path } = file;
         let name = path.display().to_string();
         let failed = |fault| self.failure(path, fault);
         let known = self.edits.is_recorded(path).map_err(failed)?;
@@ -323,8 +323,8 @@ mod tests {
         Clients { environment, edits: Arc::new(Edits(Arc::clone(files))) }
     }
 
-    fn cursor() -> ClientPath<'static> {
-        ClientPath { client: Client::Cursor, path: Path::new(FILE) }
+    fn cursor() -> EntryFile<'static> {
+        EntryFile { client: Client::Cursor, path: Path::new(FILE) }
     }
 
     fn way() -> ClientConnection {

@@ -31,7 +31,7 @@ mod fakes;
 pub use addresses::{Addresses, UrlAddresses};
 pub use audit::{AuditMark, AuditQuery, AuditReader, AuditRow, AuditWhole, Errors};
 pub use clients::{
-    ClientPath, Clients, EditFault, EditStart, Installed, Mode, ReversibleEdits, TakeEntry,
+    Clients, EditFault, EditStart, EntryFile, Installed, Mode, ReversibleEdits, TakeEntry,
     Uninstalled,
 };
 pub use configs::{Approval, Change, ConfigFile, Configs, DemoConfig, SavedRules};

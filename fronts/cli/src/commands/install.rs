@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use capstan_app::{AppError, ClientPath, Installed, Mode, Setup, Uninstalled};
+use capstan_app::{AppError, EntryFile, Installed, Mode, Setup, Uninstalled};
 use capstan_config::Scope;
 use capstan_import::Client;
 use capstan_import::clients::{ClientConnection, OUR_NAME, put};
@@ -25,7 +25,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
         return Err(AppError::usage(message).hint("remove `--http` or `--scope project`"));
     }
     let mode = if dry_run { Mode::Try } else { Mode::Do };
-    let installed = context.app.clients.install(ClientPath { client, path: &path }, &way, mode)?;
+    let installed = context.app.clients.install(EntryFile { client, path: &path }, &way, mode)?;
     let (title, shown) = (client.title(), path.display());
     if context.print.wants_json() {
         context.print.json(&json!({
@@ -68,7 +68,7 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppErro
     let path = file_of(context, args)?;
     let mode = if args.dry_run { Mode::Try } else { Mode::Do };
     let done =
-        context.app.clients.uninstall(ClientPath { client: args.client, path: &path }, mode)?;
+        context.app.clients.uninstall(EntryFile { client: args.client, path: &path }, mode)?;
     if context.print.wants_json() {
         context.print.json(&json!({
             "client": args.client, "file": path, "written": mode == Mode::Do, "result": done
