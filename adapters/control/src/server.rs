@@ -211,7 +211,7 @@ fn reply(id: &RequestId, result: Result<Json, Fault>) -> Vec<u8> {
 
 fn answer(endpoint: &dyn ControlEndpoint, method: &str) -> Result<Json, Fault> {
     if method != ABOUT {
-        let message = format!("method `{method}` is not known here");
+        let message = format!("unknown method `{method}`");
         return Err(Fault { code: METHOD_NOT_FOUND, message });
     }
     Ok(compose::object(&[("digest", &compose::string(&endpoint.digest()))]))

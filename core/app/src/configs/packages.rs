@@ -211,7 +211,7 @@ mod tests {
     fn a_plugin_that_names_a_missing_file_is_refused() {
         let plugin = [("/p/plugin.json", r#"{"mcpServers": "./more.json"}"#)];
         let error = read(&plugin, "/p").unwrap_err();
-        assert!(error.message.contains("more.json, which is not there"), "{}", error.message);
+        assert!(error.message.contains("more.json, which does not exist"), "{}", error.message);
     }
 
     #[test]

@@ -112,15 +112,14 @@ impl Doctor {
                 None => Check::ok(NAME, format!("{} can be used", path.display())),
                 Some(latest) => {
                     let detail = format!("was damaged, and is kept as {}", latest.display());
-                    let fix = "`capstan pins` lists the tools that you have to approve again; \
-                               remove the backup when you no longer need it";
+                    let fix = "`capstan pins` lists the tools that must be pinned again; remove the \
+                               backup when you no longer need it";
                     Check::warning(NAME, detail, fix)
                 }
             },
             Err(reason) => {
-                let fix = "see that it is a file that you may read and write, and that there is \
-                           room on space; until then, tools of servers that are not trusted are \
-                           refused";
+                let fix = "check that you may read and write the file, and that the disk has free \
+                           space; until then, tools of servers that are not trusted are refused";
                 Check::error(NAME, reason, fix)
             }
         }
