@@ -236,6 +236,6 @@ mod tests {
         files.link("/p/.mcp.json", "/etc/secret");
         let selection = Selection { config: vec!["/p".to_owned()], ..Selection::default() };
         let error = configs(files).sources(&selection).unwrap_err();
-        assert_eq!(error.message, "/p/.mcp.json leads out of its plugin");
+        assert_eq!(error.message, "/p/.mcp.json is a link that leaves its plugin");
     }
 }

@@ -290,7 +290,7 @@ mod tests {
     async fn a_named_gateway_is_used_whatever_its_configuration() {
         assert_eq!(selected(&[1, 2], Which::Process(2)).await.unwrap(), Some(2));
         let missing = message(selected(&[1, 2], Which::Process(3)).await);
-        assert_eq!(missing, "no gateway of yours runs as process 3");
+        assert_eq!(missing, "none of your gateways has the process ID 3");
     }
 
     #[test]
