@@ -4,7 +4,7 @@
 
 mod peer;
 mod resume;
-mod world;
+mod harness;
 
 mod guards;
 mod routes;

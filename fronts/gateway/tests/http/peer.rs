@@ -1,4 +1,4 @@
-//! The smallest HTTP client that shows what really goes over the wire.
+//! A minimal HTTP client that shows the bytes on the wire.
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// How long anything may take.
+/// Timeout of each step of a test.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// A connection.
@@ -24,14 +24,14 @@ pub(crate) struct Head {
     headers: Vec<(String, String)>,
 }
 
-/// An answer, all of it.
+/// A complete answer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) head: Head,
     pub(crate) body: String,
 }
 
-/// A request that is put together.
+/// A request under construction.
 #[derive(Clone)]
 pub(crate) struct Ask {
     line: String,
@@ -62,13 +62,13 @@ impl Ask {
         self
     }
 
-    /// One more header, also where there is one of that name.
+    /// Adds a header, next to one of the same name.
     pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same message, posted elsewhere.
+    /// Posts the message to another path.
     pub(crate) fn at(mut self, path: &str) -> Self {
         self.line = format!("POST {path} HTTP/1.1");
         self
@@ -115,7 +115,7 @@ impl Peer {
         Self::over(TcpStream::connect(address).await.unwrap())
     }
 
-    /// Has the connection reset when it is dropped.
+    /// Resets the connection when it is dropped.
     pub(crate) fn resets(&self) {
         self.stream.set_zero_linger().unwrap();
     }
@@ -182,7 +182,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         (size > 0).then_some(chunk)
     }
 
-    /// The next event of a stream that says something; `None` when there are no more.
+    /// The next event of a stream that has data; `None` after the last one.
     pub(crate) async fn event(&mut self) -> Option<String> {
         loop {
             let event = self.any_event().await?;
@@ -192,7 +192,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
-    /// The next event of a stream, without its keep-alives; `None` when there are no more.
+    /// The next event of a stream, without keep-alives; `None` after the last one.
     pub(crate) async fn any_event(&mut self) -> Option<String> {
         let mut event = String::new();
         loop {
@@ -211,12 +211,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         self.event().await.unwrap()
     }
 
-    /// Whether the connection ends without another byte.
+    /// True if the connection ends without another byte.
     pub(crate) async fn is_closed(&mut self) -> bool {
         self.read.is_empty() && !self.more().await
     }
 
-    /// Whether what comes, up to the end, is HTTP.
+    /// True if all bytes until the end are HTTP.
     pub(crate) async fn starts_with_http(&mut self) -> bool {
         while self.more().await {}
         self.read.starts_with(b"HTTP/")
@@ -234,7 +234,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Peer<S> {
         }
     }
 
-    /// Reads on; `false` at the end.
+    /// Reads more bytes; `false` at the end.
     async fn more(&mut self) -> bool {
         self.read.reserve(16 * 1024);
         let read = timeout(LIMIT, self.stream.read_buf(&mut self.read)).await;
