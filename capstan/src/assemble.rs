@@ -1,4 +1,9 @@
 //! Builds a hub from a configuration: backends and policy.
+//!
+//! `command_line` and `openapi` translate the entries of these kinds for their adapters.
+
+mod command_line;
+mod openapi;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,6 +12,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use capstan_app::hub_settings::{self, Before};
+use capstan_app::{Environment, Selection};
 use capstan_config::{
     Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
 };
@@ -18,49 +24,39 @@ use capstan_model::secret::{MASK, is_secret_name};
 use capstan_model::{Secret, ServerState, Trust};
 use capstan_safety::environment;
 use capstan_safety::mask::{mask_arguments, mask_url};
+use capstan_store::Database;
 
-use crate::clock::SystemClock;
-use crate::command_line;
-use crate::openapi;
-use crate::world::World;
+use crate::adapters::Adapters;
 
-/// Selects the project files that count as approved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Approve {
-    /// Files that the user has approved.
-    Approved,
-    /// All files, because the command line says so.
-    All,
-}
-
-/// Builds a hub without starting a server. Must be called within a tokio runtime.
-pub(crate) fn hub(
-    world: &World,
-    loaded: &Loaded,
-    approve: Approve,
-    others: Others,
-) -> anyhow::Result<HubBuilder> {
-    hub_after(world, loaded, (approve, others), None)
-}
-
-/// Builds a hub that replaces `before`; unchanged servers are taken over.
+/// Builds a hub; unchanged servers of `before` are taken over.
 ///
 /// Nothing is started yet. Must be called within a tokio runtime.
-pub(crate) fn hub_after(
-    world: &World,
+pub(crate) fn hub(
+    adapters: &Adapters,
     loaded: &Loaded,
-    (approve, others): (Approve, Others),
+    selection: &Selection,
+    others: Others,
     before: Option<&Before<'_>>,
 ) -> anyhow::Result<HubBuilder> {
+    let environment = &*adapters.environment;
     let config = &loaded.config;
     let policy = Arc::new(hub_settings::policy(config)?);
-    let mut hub = match before {
-        Some(before) => HubBuilder::after(before.hub),
-        None => HubBuilder::new(Arc::clone(&policy), audit(world, config)?, SystemClock::shared()),
+    let mut hub = if let Some(before) = before {
+        HubBuilder::after(before.hub)
+    } else {
+        let clock = Arc::clone(&adapters.configs.clock);
+        HubBuilder::new(Arc::clone(&policy), audit(environment, config)?, clock)
     };
-    hub_settings::apply(&mut hub, loaded, policy, world.database(), before);
-    let (keeper, changes) = (our_own_program()?, Arc::clone(&hub.changes));
-    let assembly = Assembly { world, config, approve, others, keeper, changes };
+    let pins = Arc::<Database>::clone(&adapters.database);
+    hub_settings::apply(&mut hub, loaded, policy, pins, before);
+    let assembly = Assembly {
+        environment,
+        config,
+        trust_project: selection.trust_project,
+        others,
+        keeper: own_program(environment)?,
+        changes: Arc::clone(&hub.changes),
+    };
     for entry in config.servers.values() {
         let is_kept = before.is_some_and(|before| before.keep(config, entry, &mut hub));
         if !is_kept {
@@ -70,11 +66,11 @@ pub(crate) fn hub_after(
     Ok(hub)
 }
 
-fn audit(world: &World, config: &Config) -> anyhow::Result<Arc<dyn AuditLog>> {
+fn audit(environment: &Environment, config: &Config) -> anyhow::Result<Arc<dyn AuditLog>> {
     if !config.audit.enabled {
         return Ok(Arc::new(NoAudit));
     }
-    Ok(Arc::new(crate::audit::open(world, config)?))
+    Ok(Arc::new(crate::audit::open(environment, config)?))
 }
 
 /// Audit log that records nothing, for configurations that disable it.
@@ -84,14 +80,16 @@ impl AuditLog for NoAudit {
     fn record(&self, _: Entry) {}
 }
 
-fn our_own_program() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("our own program cannot be found")
+fn own_program(environment: &Environment) -> anyhow::Result<PathBuf> {
+    let program = environment.program.clone().map_err(anyhow::Error::msg);
+    program.context("the path of the capstan program cannot be determined")
 }
 
 struct Assembly<'a> {
-    world: &'a World,
+    environment: &'a Environment,
     config: &'a Config,
-    approve: Approve,
+    /// True if project files count as approved.
+    trust_project: bool,
     others: Others,
     keeper: PathBuf,
     changes: Arc<Changes>,
@@ -106,7 +104,7 @@ impl Assembly<'_> {
         if !entry.enabled {
             return absent(ServerState::Disabled);
         }
-        if !entry.approved && self.approve == Approve::Approved {
+        if !entry.approved && !self.trust_project {
             return absent(ServerState::AwaitingApproval);
         }
         let server = match &entry.status {
@@ -126,10 +124,10 @@ impl Assembly<'_> {
                 }
                 let settings = self.settings(entry, server, &cli.program);
                 let max_answer = self.config.screen.max_answer;
-                command_line::server(settings, cli, self.world.cache(), max_answer)
+                command_line::server(settings, cli, &self.environment.cache, max_answer)
             }
             Kind::OpenApi(document) => {
-                let (cache, max_answer) = (self.world.cache(), self.config.screen.max_answer);
+                let (cache, max_answer) = (&self.environment.cache, self.config.screen.max_answer);
                 let around = openapi::Around { cache, max_answer, url_secrets };
                 openapi::server(entry, server, document, &around)
             }
@@ -146,9 +144,9 @@ impl Assembly<'_> {
             name: entry.name.clone(),
             command: program.command.clone(),
             args: program.args.clone(),
-            environment: self.environment(program),
+            environment: self.variables(program),
             secrets: self.secrets(entry, program),
-            cwd: program.cwd.as_ref().map(|cwd| self.world.here().join(cwd)),
+            cwd: program.cwd.as_ref().map(|cwd| self.environment.current_folder.join(cwd)),
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
             max_message: max_message(self.config.screen.max_answer),
@@ -197,12 +195,12 @@ impl Assembly<'_> {
 
     /// The environment of a server: variables passed by default, passed through by name, and
     /// declared.
-    fn environment(&self, program: &Program) -> BTreeMap<String, Secret<String>> {
+    fn variables(&self, program: &Program) -> BTreeMap<String, Secret<String>> {
         let asked = |name: &String| program.env_passthrough.contains(name);
         let passes = |name: &String, value: &String| {
             (environment::passes(name, value) || asked(name)) && !environment::hijacks(name)
         };
-        let ours = self.world.variables().iter().filter(|(name, value)| passes(name, value));
+        let ours = self.environment.variables.iter().filter(|(name, value)| passes(name, value));
         let mut all: BTreeMap<String, Secret<String>> =
             ours.map(|(name, value)| (name.clone(), Secret::new(value.clone()))).collect();
         all.extend(program.env.iter().map(|(name, value)| (name.clone(), value.clone())));
@@ -212,7 +210,7 @@ impl Assembly<'_> {
     /// Texts that are masked in the server's output: secrets that it was given or may have found.
     fn secrets(&self, entry: &ServerEntry, program: &Program) -> Vec<Secret<String>> {
         let asked = |name: &String| program.env_passthrough.contains(name) || is_secret_name(name);
-        let ours = self.world.variables().iter().filter(|(name, _)| asked(name));
+        let ours = self.environment.variables.iter().filter(|(name, _)| asked(name));
         let ours = ours.map(|(_, value)| Secret::new(value.clone()));
         let words = || program.args.iter().map(String::as_str);
         let hidden = words().zip(mask_arguments(words()));
@@ -226,9 +224,9 @@ impl Assembly<'_> {
     /// Outside a project, the current folder is not a root: it has no meaning there, and a server
     /// that was given a folder would use it instead of that folder.
     fn roots(&self, server: &Server) -> Vec<Root> {
-        let workspace = self.world.workspace();
+        let workspace = self.environment.workspace();
         let configured = server.roots.iter().map(|root| workspace.join(root));
-        self.world.project().into_iter().chain(configured).map(|path| root(&path)).collect()
+        self.environment.project().into_iter().chain(configured).map(|path| root(&path)).collect()
     }
 }
 

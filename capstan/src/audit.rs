@@ -1,8 +1,12 @@
 //! The audit log of a configuration: writes, reads and verifies it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use capstan_app::{AppError, AuditMark, AuditQuery, AuditRow, AuditWhole, ErrorKind, Errors};
+use capstan_app::{
+    AppError, AuditMark, AuditQuery, AuditReader, AuditRow, AuditWhole, Environment, ErrorKind,
+    Errors, Setup,
+};
 use capstan_audit::reader::Position;
 use capstan_audit::{
     AuditError, Durability, JsonLines, Limits, OnFull, Query, Reader, Row, VerifyError,
@@ -11,18 +15,19 @@ use capstan_config::{AuditOnFull, Config};
 use serde_json::Value;
 use tracing::warn;
 
-use crate::world::World;
+/// Reads the audit logs of this machine.
+pub(crate) struct AuditFiles(pub(crate) Arc<Environment>);
 
 /// The path of the log.
-pub(crate) fn path(world: &World, config: &Config) -> PathBuf {
+fn path(environment: &Environment, config: &Config) -> PathBuf {
     match &config.audit.path {
-        Some(path) => world.here().join(path),
-        None => world.state().join("audit.jsonl"),
+        Some(path) => environment.current_folder.join(path),
+        None => environment.state.join("audit.jsonl"),
     }
 }
 
 /// Opens the log for writing.
-pub(crate) fn open(world: &World, config: &Config) -> Result<JsonLines, AuditError> {
+pub(crate) fn open(environment: &Environment, config: &Config) -> Result<JsonLines, AuditError> {
     let audit = &config.audit;
     let limits = Limits {
         max_size: audit.max_size,
@@ -35,58 +40,71 @@ pub(crate) fn open(world: &World, config: &Config) -> Result<JsonLines, AuditErr
         AuditOnFull::Degrade => OnFull::Degrade,
         AuditOnFull::Refuse => OnFull::Refuse,
     };
-    let log = JsonLines::open(&path(world, config), limits)?;
+    let log = JsonLines::open(&path(environment, config), limits)?;
     Ok(log.with_durability(durability).with_on_full(on_full))
 }
 
-pub(crate) fn query(path: &Path, query: &AuditQuery) -> Result<Vec<AuditRow>, AppError> {
-    let query = Query {
-        server: query.server.clone(),
-        item: query.item.clone(),
-        caller: query.caller.clone(),
-        front: query.front.clone(),
-        kind: query.kind.map(str::to_owned),
-        errors_only: query.errors == Errors::Only,
-        since: query.since,
-        until: query.until,
-        limit: query.limit,
-    };
-    let reader = Reader::open(path).map_err(|error| failure(&error))?;
-    let rows = reader.query(&query).map_err(|error| failure(&error))?;
-    if rows.is_empty()
-        && let Ok(Some(last)) = reader.gone()
-    {
-        warn!("entries up to {last} were written to `{}`, and none is left", path.display());
+// === impl AuditFiles ===
+
+impl AuditFiles {
+    fn open(&self, setup: &Setup) -> Result<(PathBuf, Reader), AppError> {
+        let path = path(&self.0, &setup.loaded.config);
+        let reader = Reader::open(&path).map_err(|error| failure(&error))?;
+        Ok((path, reader))
     }
-    Ok(rows.iter().map(row).collect())
 }
 
-/// Returns the entries since the mark, and advances the mark.
-pub(crate) fn since(path: &Path, mark: &mut AuditMark) -> Result<Vec<AuditRow>, AppError> {
-    let reader = Reader::open(path).map_err(|error| failure(&error))?;
-    let last = mark.0.take().and_then(|mark| mark.downcast::<Position>().ok());
-    let position = match last {
-        Some(position) => *position,
-        None => reader.end().map_err(|error| failure(&error))?,
-    };
-    let (rows, next) = reader.rows_since(position).map_err(|error| failure(&error))?;
-    mark.0 = Some(Box::new(next));
-    Ok(rows.iter().map(row).collect())
-}
+impl AuditReader for AuditFiles {
+    fn query(&self, setup: &Setup, query: &AuditQuery) -> Result<Vec<AuditRow>, AppError> {
+        let (path, reader) = self.open(setup)?;
+        let query = Query {
+            server: query.server.clone(),
+            item: query.item.clone(),
+            caller: query.caller.clone(),
+            front: query.front.clone(),
+            kind: query.kind.map(str::to_owned),
+            errors_only: query.errors == Errors::Only,
+            since: query.since,
+            until: query.until,
+            limit: query.limit,
+        };
+        let rows = reader.query(&query).map_err(|error| failure(&error))?;
+        if rows.is_empty()
+            && let Ok(Some(last)) = reader.gone()
+        {
+            warn!(
+                "entries up to {last} were written to `{}`, but the file has none",
+                path.display()
+            );
+        }
+        Ok(rows.iter().map(row).collect())
+    }
 
-pub(crate) fn verify(path: &Path) -> Result<AuditWhole, AppError> {
-    let reader = Reader::open(path).map_err(|error| failure(&error))?;
-    match reader.verify() {
-        Ok(verified) => Ok(AuditWhole {
-            first: verified.first,
-            entries: verified.entries,
-            breaks: verified.breaks,
-            unclosed: verified.unclosed,
-        }),
-        Err(VerifyError::Audit(error)) => Err(failure(&error)),
-        Err(VerifyError::Broken(broken)) => {
-            let message = format!("the audit log is not whole: {broken}");
-            Err(AppError::new(ErrorKind::Failed, message))
+    fn follow(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, AppError> {
+        let (_, reader) = self.open(setup)?;
+        let last = mark.0.take().and_then(|mark| mark.downcast::<Position>().ok());
+        let position = match last {
+            Some(position) => *position,
+            None => reader.end().map_err(|error| failure(&error))?,
+        };
+        let (rows, next) = reader.rows_since(position).map_err(|error| failure(&error))?;
+        mark.0 = Some(Box::new(next));
+        Ok(rows.iter().map(row).collect())
+    }
+
+    fn verify(&self, setup: &Setup) -> Result<AuditWhole, AppError> {
+        match self.open(setup)?.1.verify() {
+            Ok(verified) => Ok(AuditWhole {
+                first: verified.first,
+                entries: verified.entries,
+                breaks: verified.breaks,
+                unclosed: verified.unclosed,
+            }),
+            Err(VerifyError::Audit(error)) => Err(failure(&error)),
+            Err(VerifyError::Broken(broken)) => {
+                let message = format!("the audit log is damaged: {broken}");
+                Err(AppError::new(ErrorKind::Failed, message))
+            }
         }
     }
 }

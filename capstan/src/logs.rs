@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{IsTerminal, Write};
 
+use capstan_app::Environment;
 use capstan_safety::clean::visible;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -10,8 +11,6 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFields};
 use tracing_subscriber::registry::LookupSpan;
-
-use crate::world::World;
 
 /// The default log filter.
 const USUAL: &str = "warn";
@@ -53,12 +52,12 @@ pub(crate) enum Detail {
 }
 
 /// Starts logging. `CAPSTAN_LOG` selects the events; without it, `detail` does.
-pub(crate) fn start(world: &World, format: Format, detail: Detail) {
+pub(crate) fn start(environment: &Environment, format: Format, detail: Detail) {
     let usual = match detail {
         Detail::Usual => USUAL,
         Detail::Debug => DEBUG,
     };
-    let asked = world.variable("CAPSTAN_LOG").filter(|filter| !filter.trim().is_empty());
+    let asked = environment.variable("CAPSTAN_LOG").filter(|filter| !filter.trim().is_empty());
     let filter = asked.as_deref().unwrap_or(usual);
     let filter = match EnvFilter::try_new(filter) {
         Ok(filter) => filter,
@@ -67,7 +66,7 @@ pub(crate) fn start(world: &World, format: Format, detail: Detail) {
             EnvFilter::new(usual)
         }
     };
-    let colour = std::io::stderr().is_terminal() && world.variable("NO_COLOR").is_none();
+    let colour = std::io::stderr().is_terminal() && environment.variable("NO_COLOR").is_none();
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     match format {
         Format::Short if detail == Detail::Debug || asked.is_some() => {

@@ -1,43 +1,35 @@
-//! The binary: parse, wire together, run.
+//! The binary: reads the environment, names the adapters, parses the command line, runs.
 
-mod world;
-mod clock;
-mod logs;
-mod assemble;
-mod command_line;
-mod openapi;
-mod addresses;
-mod registries;
+mod environment;
+mod files;
+mod machine;
+mod registry;
 mod audit;
-mod demo;
-mod usage;
-mod packages;
-mod approvals;
-mod pending_approvals;
-mod attach;
-mod doctor;
-mod rules;
-mod named;
-mod clients;
-mod host;
+mod control;
+mod logs;
 mod telemetry;
-mod live;
-mod tending;
+mod demo;
+mod adapters;
+mod assemble;
 mod serve;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use capstan_app::Host;
-use capstan_cli::Program;
+use capstan_app::{Clients, Doctor, Gateways, PendingApprovals, Registries};
+use capstan_cli::Services;
 use capstan_cli::args::{Command, LogFormat};
 use capstan_cli::exit::Exit;
 use capstan_process::keeper;
 use clap_complete::CompleteEnv;
 
-use crate::host::LocalHost;
-use crate::world::World;
+use crate::adapters::Adapters;
+use crate::audit::AuditFiles;
+use crate::control::LocalSockets;
+use crate::files::{CacheFolder, StateFolder};
+use crate::machine::LocalMachine;
+use crate::registry::WebRegistries;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
@@ -58,12 +50,13 @@ fn main() -> ExitCode {
 }
 
 fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
-    let world = Arc::new(World::read()?);
-    let local = Arc::new(LocalHost::new(Arc::clone(&world)));
-    let host: Arc<dyn Host> = Arc::<LocalHost>::clone(&local);
-    if world.variable("COMPLETE").is_some() {
-        let command = || capstan_cli::command(&host);
-        if CompleteEnv::with_factory(command).try_complete(words.clone(), Some(world.here()))? {
+    let adapters = Arc::new(Adapters::new(environment::read()?));
+    let environment = Arc::clone(&adapters.environment);
+    let services = services(&adapters);
+    if environment.variable("COMPLETE").is_some() {
+        let command = || capstan_cli::command(&services);
+        let here = Some(environment.current_folder.as_path());
+        if CompleteEnv::with_factory(command).try_complete(words.clone(), here)? {
             return Ok(Exit::Ok);
         }
     }
@@ -80,17 +73,39 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
         logs::Format::Short
     };
     let detail = if cli.options.debug { logs::Detail::Debug } else { logs::Detail::Usual };
-    logs::start(&world, format, detail);
+    logs::start(&environment, format, detail);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let program = Program {
-        host,
-        names: Arc::<LocalHost>::clone(&local),
-        usage: Arc::<LocalHost>::clone(&local),
-        gateways: Arc::<LocalHost>::clone(&local),
-        serve: local,
-    };
-    let exit = runtime.block_on(capstan_cli::run(cli, program));
+    let exit = runtime.block_on(capstan_cli::run(cli, services));
     // Do not wait for a thread that still blocks on keyboard input of a person who is gone.
     runtime.shutdown_background();
     Ok(exit)
+}
+
+/// The services that the command line uses.
+fn services(adapters: &Arc<Adapters>) -> Services {
+    let here = || Arc::clone(&adapters.environment);
+    let sockets = Arc::new(LocalSockets(here()));
+    let audit = Arc::new(AuditFiles(here()));
+    Services {
+        configs: Arc::clone(&adapters.configs),
+        hubs: Arc::<Adapters>::clone(adapters),
+        clients: Arc::new(Clients { environment: here(), edits: Arc::new(StateFolder(here())) }),
+        registries: Arc::new(Registries { environment: here(), client: Arc::new(WebRegistries) }),
+        approvals: Arc::new(PendingApprovals {
+            sockets: Arc::<LocalSockets>::clone(&sockets),
+            clock: Arc::clone(&adapters.configs.clock),
+        }),
+        doctor: Arc::new(Doctor {
+            configs: Arc::clone(&adapters.configs),
+            audit: Arc::<AuditFiles>::clone(&audit),
+            gateways: Arc::<LocalSockets>::clone(&sockets),
+            machine: Arc::<LocalMachine>::clone(&adapters.machine),
+        }),
+        gateways: Arc::new(Gateways { configs: Arc::clone(&adapters.configs), sockets }),
+        audit,
+        addresses: Arc::<LocalMachine>::clone(&adapters.machine),
+        names: Arc::<CacheFolder>::clone(&adapters.names),
+        usage: Arc::clone(&adapters.usage),
+        serve: Arc::<Adapters>::clone(adapters),
+    }
 }

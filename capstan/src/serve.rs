@@ -1,4 +1,11 @@
 //! Runs the gateway: a hub for other programs, and the transport by which they reach it.
+//!
+//! `served` replaces the hub on a reload, `supervise` starts and stops servers, `watch` triggers
+//! reloads.
+
+mod served;
+mod supervise;
+mod watch;
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -10,31 +17,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use capstan_app::{AppError, ErrorKind, Selection, Setup};
-use capstan_app::{hub_settings, reload};
+use capstan_app::hub_settings;
+use capstan_app::reload::{LiveConfig, Reloading, Transport};
+use capstan_app::{AppError, Environment, ErrorKind, Selection, Setup};
 use capstan_audit::Background;
 use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
-use capstan_config::{Config, GatewayLimits, Loaded, ServerEntry};
+use capstan_config::{Config, GatewayLimits, ServerEntry};
 use capstan_gateway::http::{
     self, Anonymous, Bound, HttpError, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
 };
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_hub::{Hub, HubBuilder};
-use capstan_mcp::Others;
 use capstan_model::{Caller, ServerName, ServerState};
 use futures::future::{Shared, join, join_all};
 use futures::{FutureExt, poll};
 use tokio::time::{sleep, timeout};
 
-use crate::approvals;
-use crate::assemble::{self, Approve};
-use crate::host::{LocalHost, approve};
-use crate::live::{self, Endpoint, Live};
-use crate::pending_approvals;
+use crate::adapters::Adapters;
+use crate::control;
+use crate::files::CacheFolder;
 use crate::telemetry::Telemetry;
-use crate::tending::Tending;
-use crate::world::World;
+use served::Served;
+use supervise::Supervised;
 
 /// Time limit for calls to end when we stop.
 ///
@@ -57,20 +62,20 @@ type Stopping = Shared<BoxFuture<'static, ()>>;
 /// Announces that the gateway accepts clients.
 type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
 
-impl Serve for LocalHost {
+impl Serve for Adapters {
     fn serve<'a>(
         &'a self,
         setup: &'a Setup,
         selection: &'a Selection,
         serving: Serving<'a>,
     ) -> BoxFuture<'a, Result<(), AppError>> {
-        Box::pin(serve(&self.world, setup, selection, serving))
+        Box::pin(serve(Arc::new(self.clone()), setup, selection, serving))
     }
 }
 
 /// Serves until told to stop, or until the client on our standard streams is gone.
-pub(crate) async fn serve(
-    world: &Arc<World>,
+async fn serve(
+    adapters: Arc<Adapters>,
     setup: &Setup,
     selection: &Selection,
     serving: Serving<'_>,
@@ -81,22 +86,28 @@ pub(crate) async fn serve(
     // Binds first, so that no server is started if the address is not available.
     let bound = match face {
         Face::Stdio => None,
-        Face::Http(face) => Some(bind(world, &loaded.config, face).await?),
+        Face::Http(face) => Some(bind(&adapters.environment, &loaded.config, face).await?),
     };
-    let (mut hub, audit) =
-        hub(world, loaded, approve(selection)).map_err(|error| invalid(&error))?;
-    let telemetry = Telemetry::start(world);
-    let tending = Arc::new(Tending::start(world, &hub.clock, &hub.changes));
-    tending.supervise(&mut hub, &loaded.config);
+    let (mut hub, audit) = hub(&adapters, setup, selection)?;
+    let telemetry = Telemetry::start(&adapters.environment);
+    let supervised = Arc::new(Supervised::start(&adapters, &hub.clock, &hub.changes));
+    supervised.supervise(&mut hub, &loaded.config);
     hub.tracer = telemetry.tracer();
     let gateway = Gateway::watched(Arc::new(hub.build()), telemetry.tracer())
         .map_err(|error| AppError::internal(error.to_string()))?;
     telemetry.count(&gateway);
     // Keeps the gateway alive, so that its final counters can be sent at the end.
     let counted = Arc::clone(&gateway);
-    let door = if bound.is_some() { reload::Face::Http } else { reload::Face::Stdio };
-    let live = Live::new(world, (setup, selection), door, &gateway, Arc::clone(&tending));
-    let mut controlled = pending_approvals::open(world, Arc::new(Endpoint(Arc::clone(&live))));
+    let served = Arc::new(Served::new(&adapters, &gateway, &supervised));
+    let reloading = Reloading {
+        configs: Arc::clone(&adapters.configs),
+        served: Arc::<Served>::clone(&served),
+        transport: if bound.is_some() { Transport::Http } else { Transport::Stdio },
+        names: Arc::<CacheFolder>::clone(&adapters.names),
+        usage: Arc::clone(&adapters.usage),
+    };
+    let live = LiveConfig::new(reloading, setup, selection);
+    let mut controlled = control::open(&adapters.environment, &live);
     // Starts the servers early, so that they are ready for the first client.
     let warming = Arc::clone(&gateway);
     tokio::spawn(async move {
@@ -106,7 +117,7 @@ pub(crate) async fn serve(
     let required = required(&gateway.hub(), &loaded.config, &mut stopping).await;
     let result = match required {
         Ok(ControlFlow::Continue(())) => {
-            controlled.spawn(live::follow(Arc::clone(&live)).map(|never| match never {}));
+            controlled.spawn(watch::follow(Arc::clone(&live)).map(|never| match never {}));
             let hurried = hurried(Arc::clone(&gateway), stopping.clone(), stop);
             tokio::select! {
                 biased;
@@ -120,9 +131,9 @@ pub(crate) async fn serve(
     controlled.shutdown().await;
     // In parallel, and off the runtime's threads: there is no time to run one after the other.
     let told = tokio::task::spawn_blocking(move || telemetry.end());
-    let ((), told) = tokio::join!(live.close(), told);
+    let ((), told) = tokio::join!(served.close(), told);
     drop((told, counted));
-    tending.end().await;
+    supervised.end().await;
     if let Some(audit) = audit {
         audit.close();
     }
@@ -138,7 +149,7 @@ async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFut
     if poll!(&mut again).is_pending() {
         let calls = gateway.in_flight();
         if calls > 0 {
-            tracing::warn!(calls, "stopping once the calls under way end; again to stop now");
+            tracing::warn!(calls, "stopping when the running calls have ended; repeat to stop now");
         }
         again.await;
     }
@@ -220,33 +231,37 @@ async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
             let message = format!("a server that is required cannot be used: {error}");
             let failure =
                 AppError::new(ErrorKind::Unreachable, message).code(error.code().as_str());
-            Err(failure.hint("without `required = true` the others are served without it"))
+            Err(failure.hint("to serve the others without it, remove `required = true`"))
         }
     }
 }
 
 /// Builds a hub for clients, with an audit log that is written in the background.
 fn hub(
-    world: &Arc<World>,
-    loaded: &Loaded,
-    approve: Approve,
-) -> anyhow::Result<(HubBuilder, Option<Arc<Background>>)> {
-    let mut hub = assemble::hub(world, loaded, approve, Others::Clients)?;
-    hub_settings::widen(&mut hub);
-    hub.approvals = Arc::new(approvals::at_the_gateway(world, loaded, &hub.clock));
-    let mut audit = None;
-    if loaded.config.audit.enabled {
-        let log = crate::audit::open(world, &loaded.config)?;
-        let log = Arc::new(Background::start(log).context("the audit log needs a thread")?);
-        hub.audit = Arc::<Background>::clone(&log) as Arc<dyn AuditLog>;
-        audit = Some(log);
+    adapters: &Adapters,
+    setup: &Setup,
+    selection: &Selection,
+) -> Result<(HubBuilder, Option<Arc<Background>>), AppError> {
+    let mut hub = adapters.gateway_hub(setup, selection, None)?;
+    let config = &setup.loaded.config;
+    if !config.audit.enabled {
+        return Ok((hub, None));
     }
-    Ok((hub, audit))
+    let log = crate::audit::open(&adapters.environment, config);
+    let log = log.map_err(|error| invalid(&error.into()))?;
+    let log = Background::start(log).context("the audit log needs a thread");
+    let log = Arc::new(log.map_err(|error| invalid(&error))?);
+    hub.audit = Arc::<Background>::clone(&log) as Arc<dyn AuditLog>;
+    Ok((hub, Some(log)))
 }
 
-async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, AppError> {
+async fn bind(
+    environment: &Environment,
+    config: &Config,
+    face: HttpFace,
+) -> Result<Bound, AppError> {
     let HttpFace { listen, metrics, insecure, tls } = face;
-    let path = |path: PathBuf| world.here().join(path);
+    let path = |path: PathBuf| environment.current_folder.join(path);
     let settings = HttpSettings {
         listen,
         metrics_listen: metrics,
@@ -261,15 +276,15 @@ async fn bind(world: &World, config: &Config, face: HttpFace) -> Result<Bound, A
             HttpError::Bind { address, cause }
                 if Some(*address) == metrics && cause.kind() == io::ErrorKind::AddrInUse =>
             {
-                Some("`gateway.metrics_listen = \":0\"` picks a port that is free")
+                Some("`gateway.metrics_listen = \":0\"` picks a free port")
             }
             HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::AddrNotAvailable => {
                 Some("listen on an address of this machine, such as 127.0.0.1")
             }
             HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
-                Some("ports below 1024 are for those who run the machine; take a higher one")
+                Some("ports below 1024 need administrator rights; choose a higher one")
             }
-            HttpError::Bind { .. } => Some("`--http :0` picks a port that is free"),
+            HttpError::Bind { .. } => Some("`--http :0` picks a free port"),
             HttpError::NotInFile { .. } => {
                 Some("check that `tls_cert` and `tls_key` are not swapped")
             }

@@ -2,12 +2,11 @@
 
 use std::sync::{Arc, Weak};
 
+use capstan_app::Environment;
 use capstan_gateway::{Gateway, Readings};
 use capstan_hub::trace::Tracer;
 use capstan_telemetry::{Point, Series, Settings, Sort};
 use tracing::error;
-
-use crate::world::World;
 
 /// Telemetry; `None` if it is switched off.
 pub(crate) struct Telemetry(Option<capstan_telemetry::Telemetry>);
@@ -16,8 +15,8 @@ pub(crate) struct Telemetry(Option<capstan_telemetry::Telemetry>);
 
 impl Telemetry {
     /// Reads the settings. Errors in them are logged and do not stop the gateway.
-    pub(crate) fn start(world: &World) -> Self {
-        let settings = Settings::read(&|name| world.variable(name));
+    pub(crate) fn start(environment: &Environment) -> Self {
+        let settings = Settings::read(&|name| environment.variable(name));
         let telemetry = capstan_telemetry::Telemetry::start(&settings).unwrap_or_else(|failed| {
             let failed = anyhow::Error::new(failed);
             error!("no telemetry is sent: {failed:#}");
@@ -58,21 +57,21 @@ fn all_series(gateway: &Arc<Gateway>) -> [Series; 7] {
         Series { name, help, unit, sort, read: Arc::new(read) }
     };
     [
-        series("capstan.calls", "Calls that are over, by outcome.", "{call}", Counter, |now| {
+        series("capstan.calls", "Finished calls, by outcome.", "{call}", Counter, |now| {
             labelled("outcome", now.calls)
         }),
-        series("capstan.call.errors", "Calls that failed, by code.", "{call}", Counter, |now| {
+        series("capstan.call.errors", "Failed calls, by code.", "{call}", Counter, |now| {
             labelled("code", now.errors)
         }),
-        series("capstan.calls.in_flight", "Calls under way.", "{call}", Gauge, |now| {
+        series("capstan.calls.in_flight", "Running calls.", "{call}", Gauge, |now| {
             plain(now.in_flight)
         }),
-        series("capstan.sessions", "Clients that are connected.", "{session}", Gauge, |now| {
+        series("capstan.sessions", "Connected clients.", "{session}", Gauge, |now| {
             plain(now.sessions)
         }),
         series(
             "capstan.parked_calls",
-            "Calls that wait for their client's answer.",
+            "Calls that wait for an answer of their client.",
             "{call}",
             Gauge,
             |now| plain(now.parked),

@@ -61,7 +61,7 @@ fn c67_what_is_missing_unknown_or_too_much_is_named() {
         (&["--mood", "sad"], "missing `title` (What it is about)"),
         (&["--titel=x"], "there is no argument `titel`"),
         (&["x", "author=y"], "there is no argument `author`"),
-        (&["a", "b", "c"], "there is no place for `c`"),
+        (&["a", "b", "c"], "unexpected argument `c`"),
     ] {
         let ended = ends(run(&world, &[&["prompt", "poems:poem-writer"], words].concat()), 2);
         says(&ended.stderr, problem);
@@ -69,7 +69,7 @@ fn c67_what_is_missing_unknown_or_too_much_is_named() {
         assert_eq!(ended.stdout, "");
     }
     let ended = ends(run(&world, &["prompt", "poems:poem-writer", "--title"]), 2);
-    says(&ended.stderr, "`--title` lacks its value");
+    says(&ended.stderr, "`--title` needs a value");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn our_own_options_may_stand_among_the_words() {
 fn a_bare_name_is_enough_where_one_server_has_it_and_refused_where_two_have() {
     let world = servers(&["one", "two"], "");
     let ended = ends(run(&world, &["prompt", "greet", "Ada"]), 2);
-    says(&ended.stderr, "several servers have a prompt of that name");
+    says(&ended.stderr, "several servers have a prompt with that name");
     says(&ended.stderr, "`one__greet`, `two__greet`");
     says(&run(&world, &["prompt", "two:greet", "Ada"]).ok(), "Greet Ada.");
 }
@@ -142,7 +142,7 @@ fn what_nobody_has_is_not_found_with_the_nearest() {
         ("poems:poem-writr", "did you mean `poems__poem-writer`?"),
         ("poem-writr", "did you mean `poem-writer`?"),
         ("peoms:greet", "did you mean `poems__greet`?"),
-        ("zzz", "`capstan prompts` lists what there is"),
+        ("zzz", "`capstan prompts` lists all"),
     ] {
         let ended = ends(run(&world, &["prompt", prompt, "--json"]), 4);
         let error: Value = serde_json::from_str(&ended.stdout).unwrap();

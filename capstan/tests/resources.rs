@@ -102,7 +102,7 @@ fn c19_too_few_or_too_many_values_are_refused_with_the_names_and_nothing_is_read
     for (words, problem) in [
         (&["acme"][..], "missing `repo`, `id`"),
         (&[], "missing `owner`, `repo`, `id`"),
-        (&["a", "b", "c", "d"], "there is no place for `d`"),
+        (&["a", "b", "c", "d"], "unexpected argument `d`"),
         (&["onwer=a", "b", "c"], "there is no argument `onwer`"),
     ] {
         let typed: Vec<&str> = ["read", "@github:issue"].iter().chain(words).copied().collect();
@@ -164,8 +164,8 @@ fn c63_what_nobody_has_is_not_found_with_the_nearest() {
         ("@docs:fixture://greting", "did you mean `@docs:fixture://greeting`?"),
         ("@docs:isue", "did you mean `@docs:issue`?"),
         ("@dcos:fixture://greeting", "did you mean `docs__fixture://greeting`?"),
-        ("@docs:zzz", "`capstan resources docs` lists what it has"),
-        ("docs", "`capstan resources` lists what there is"),
+        ("@docs:zzz", "`capstan resources docs` lists its resources"),
+        ("docs", "`capstan resources` lists all"),
     ] {
         let ended = ends(run(&world, &["read", resource, "--json"]), 4);
         let error: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -196,7 +196,7 @@ fn c64_several_contents_are_shown_cleaned_one_under_the_other() {
         "[resource: fixture://album/1]\none\n\n[resource: image/png, 8 B, fixture://album]\n";
     assert_eq!(read, shown);
     let refused = ends(run(&world, &["read", "@docs:album", "-o", "x"]), 2);
-    says(&refused.stderr, "does not consist of one content");
+    says(&refused.stderr, "has several contents");
     assert!(!world.project().join("x").exists());
 }
 

@@ -225,7 +225,7 @@ fn a_project_is_approved_by_a_person() {
     for (keys, code) in [("n\r", 6), ("\r", 6), ("y\r", 0)] {
         let mut terminal = Terminal::start(&world, "trust");
         terminal.wait_for("[servers.x]");
-        terminal.wait_for("Start the servers of this file");
+        terminal.wait_for("Trust this file");
         terminal.press(keys);
         assert_eq!(terminal.end(), code, "{}", terminal.screen());
     }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::AuditError;
 use crate::limits::{Limits, passed};
-use crate::place::{PRIVATE, Place};
+use crate::log_files::{LogFiles, PRIVATE};
 
 /// Shorter times are not stored.
 const STEP: Duration = Duration::from_mins(1);
@@ -100,8 +100,8 @@ impl std::fmt::Debug for BootClock {
 
 impl Age {
     /// Reads the file. `None` if it is missing or damaged, so that no time has passed.
-    pub(crate) fn load(place: &Place) -> Result<Option<Self>, AuditError> {
-        let path = place.clock();
+    pub(crate) fn load(files: &LogFiles) -> Result<Option<Self>, AuditError> {
+        let path = files.clock();
         let mut text = Vec::new();
         let read = File::open(&path).and_then(|file| file.take(MAX_FILE).read_to_end(&mut text));
         match read {
@@ -112,8 +112,8 @@ impl Age {
     }
 
     /// Replaces the file. The caller must hold the lock of the log.
-    pub(crate) fn save(&self, place: &Place) -> Result<(), AuditError> {
-        let path = place.clock();
+    pub(crate) fn save(&self, files: &LogFiles) -> Result<(), AuditError> {
+        let path = files.clock();
         let new = path.with_extension("clock.new");
         let write = |to: &Path| {
             let mut file = OpenOptions::new()

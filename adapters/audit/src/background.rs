@@ -96,13 +96,13 @@ impl Background {
     pub fn close(&self) {
         self.shared.queue().closed = true;
         self.shared.more.notify_all();
-        let writer = whatever(self.writer.lock()).take();
+        let writer = ignore_poison(self.writer.lock()).take();
         if let Some(writer) = writer {
             // It ends by itself; a panic is ignored.
             drop(writer.join());
         }
         if !self.shared.log.has_untold() {
-            drop(whatever(self.marker.lock()).take());
+            drop(ignore_poison(self.marker.lock()).take());
         }
     }
 
@@ -130,7 +130,7 @@ impl AuditLog for Background {
                 match self.shared.put(entry, Some(kept)) {
                     None => Settling::Waits(Box::pin(async {
                         // The sender is dropped only if the writer panicked.
-                        let gone = Unwritten("the writer of the audit log is gone".to_owned());
+                        let gone = Unwritten("the writer of the audit log has ended".to_owned());
                         waits.await.unwrap_or(Err(gone))
                     })),
                     Some(late) => self.shared.log.settle(late),
@@ -155,7 +155,7 @@ impl AuditLog for Background {
 impl Drop for Background {
     fn drop(&mut self) {
         self.close();
-        if let Some(marker) = whatever(self.marker.lock()).take() {
+        if let Some(marker) = ignore_poison(self.marker.lock()).take() {
             marker.leave();
         }
     }
@@ -167,7 +167,7 @@ impl Shared {
     /// Queues an entry, waiting for room; returns it if the queue is closed.
     fn put(&self, entry: Entry, waiting: Option<Waiting>) -> Option<Entry> {
         let full = |queue: &mut Queue| queue.batch.entries.len() >= MAX_WAITING && !queue.closed;
-        let mut queue = whatever(self.room.wait_while(self.queue(), full));
+        let mut queue = ignore_poison(self.room.wait_while(self.queue(), full));
         if queue.closed {
             return Some(entry);
         }
@@ -209,17 +209,17 @@ impl Shared {
         let few = |queue: &mut Queue| queue.batch.entries.len() < ENOUGH && !queue.closed;
         let mut queue = if self.log.has_untold() {
             let (queue, waited) =
-                whatever(self.more.wait_timeout_while(self.queue(), RETRY, nothing));
+                ignore_poison(self.more.wait_timeout_while(self.queue(), RETRY, nothing));
             if waited.timed_out() {
                 return Work::TellLost;
             }
             queue
         } else {
-            whatever(self.more.wait_while(self.queue(), nothing))
+            ignore_poison(self.more.wait_while(self.queue(), nothing))
         };
         match self.log.durability() {
             Durability::Fast => {
-                queue = whatever(self.more.wait_timeout_while(queue, GATHER, few)).0;
+                queue = ignore_poison(self.more.wait_timeout_while(queue, GATHER, few)).0;
             }
             Durability::Sync => {}
         }
@@ -231,11 +231,11 @@ impl Shared {
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        whatever(self.queue.lock())
+        ignore_poison(self.queue.lock())
     }
 }
 
 /// Ignores poisoning: a list of entries stays valid after a panic.
-fn whatever<G>(locked: LockResult<G>) -> G {
+fn ignore_poison<G>(locked: LockResult<G>) -> G {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

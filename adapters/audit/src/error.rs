@@ -66,7 +66,9 @@ impl AuditError {
             | Self::Busy { path, .. } => path.display(),
         };
         match self.kind() {
-            FailureKind::Busy => Some(format!("`fuser {path}` shows who holds the lock")),
+            FailureKind::Busy => {
+                Some(format!("`fuser {path}` shows the process that holds the lock"))
+            }
             FailureKind::Full => Some(format!("free some space where `{path}` is")),
             FailureKind::Forbidden => {
                 Some(format!("check the permissions of `{path}` and of its folder"))

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::AuditError;
-use crate::row::Link;
+use crate::row::ChainLink;
 
 /// Timeout for the lock.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -29,9 +29,9 @@ const SLOT: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The link before the oldest entry that is kept.
-    pub(crate) start: Link,
+    pub(crate) start: ChainLink,
     /// The last written entry.
-    pub(crate) last: Link,
+    pub(crate) last: ChainLink,
 }
 
 /// The file on disk.
@@ -50,7 +50,7 @@ impl HeadFile {
     /// Opens the file for writing; creates it if it does not exist.
     pub(crate) fn create(path: PathBuf) -> Result<Self, AuditError> {
         // Not opened for appending: that would write after the old head.
-        let made = crate::place::open_private(&path).map_err(AuditError::open(&path))?;
+        let made = crate::log_files::open_private(&path).map_err(AuditError::open(&path))?;
         drop(made);
         let file = File::options().read(true).write(true).open(&path);
         let file = file.map_err(AuditError::open(&path))?;
@@ -85,22 +85,22 @@ impl HeadFile {
             Err(cause) => return Err(AuditError::read(&self.path)(cause)),
         }
         let (start, last) = bytes.split_at(SLOT);
-        let parse = |slot| serde_json::from_slice::<Link>(slot).ok();
+        let parse = |slot| serde_json::from_slice::<ChainLink>(slot).ok();
         let (Some(start), Some(last)) = (parse(start), parse(last)) else { return Ok(None) };
         Ok(Some(Head { start, last }))
     }
 
     /// Writes the link before the oldest entry that is kept.
-    pub(crate) fn write_start(&self, link: &Link) -> Result<(), AuditError> {
+    pub(crate) fn write_start(&self, link: &ChainLink) -> Result<(), AuditError> {
         self.write(link, 0)
     }
 
     /// Writes the last entry.
-    pub(crate) fn write_last(&self, link: &Link) -> Result<(), AuditError> {
+    pub(crate) fn write_last(&self, link: &ChainLink) -> Result<(), AuditError> {
         self.write(link, SLOT as u64)
     }
 
-    fn write(&self, link: &Link, offset: u64) -> Result<(), AuditError> {
+    fn write(&self, link: &ChainLink, offset: u64) -> Result<(), AuditError> {
         // A number and a hash always serialize, and fit into the slot.
         let text = serde_json::to_string(link).unwrap_or_default();
         let padded = format!("{text:width$}\n", width = SLOT - 1);

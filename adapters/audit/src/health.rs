@@ -96,7 +96,7 @@ impl Health {
             }
             Fault::Damaged => "was changed",
             Fault::Cut => "lacks entries at its end, or was deleted",
-            Fault::Unanchored => "has no head that tells whether it is whole",
+            Fault::Unanchored => "has no head to check it against",
             Fault::Unclosed { process } => {
                 return tracing::warn!(
                     "process {process} ended without closing the audit log at `{log}`; entries of its \
@@ -110,7 +110,7 @@ impl Health {
             }
             Fault::Lost { .. } => return,
         };
-        tracing::error!("the audit log at `{log}` {what}; `capstan audit --verify` says where");
+        tracing::error!("the audit log at `{log}` {what}; `capstan audit --verify` shows where");
     }
 
     fn is_time_to_tell(&self, now: Instant) -> bool {

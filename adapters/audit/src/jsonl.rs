@@ -15,13 +15,13 @@ use crate::error::AuditError;
 use crate::head::{HeadFile, LOCK_WAIT};
 use crate::health::{Health, OnFull};
 use crate::limits::Limits;
+use crate::log_files::{LogFiles, open_private};
 use crate::open_log::OpenLog;
 use crate::open_marker::{OpenMarker, Unclosed};
-use crate::place::{Place, open_private};
 use crate::recover::recover;
 use crate::retention::{Retention, Step};
 use crate::rotate;
-use crate::row::{Fault, Link, Row};
+use crate::row::{ChainLink, Fault, Row};
 
 /// Number of bytes that must be free for an entry.
 const PROBE: usize = 4096;
@@ -42,7 +42,7 @@ pub enum Durability {
 /// The audit log as a file of JSON lines, shared by all processes that open the same path.
 #[derive(Debug)]
 pub struct JsonLines {
-    place: Place,
+    files: LogFiles,
     limits: Limits,
     durability: Durability,
     on_full: OnFull,
@@ -76,24 +76,24 @@ struct State {
 impl JsonLines {
     /// Opens the log at `path`; creates it, for its owner only, if it does not exist.
     pub fn open(path: &Path, limits: Limits) -> Result<Self, AuditError> {
-        let place = Place::new(path);
-        place.create_folder().map_err(AuditError::open(place.folder()))?;
-        let head = HeadFile::create(place.head())?;
+        let files = LogFiles::new(path);
+        files.create_folder().map_err(AuditError::open(files.folder()))?;
+        let head = HeadFile::create(files.head())?;
         {
             let _lock = head.lock(LOCK_WAIT)?;
             let log = open_private(path).map_err(AuditError::open(path))?;
             let empty = log.metadata().map_err(AuditError::read(path))?.len() == 0;
-            let older = place.older_numbers().map_err(AuditError::read(place.folder()))?;
+            let older = files.older_numbers().map_err(AuditError::read(files.folder()))?;
             // Before the first entry, so that a log without a head is always a sign of damage.
             if empty && older.is_empty() && head.read()?.is_none() {
-                head.write_start(&Link::start())?;
-                head.write_last(&Link::start())?;
+                head.write_start(&ChainLink::start())?;
+                head.write_last(&ChainLink::start())?;
             }
         }
         let (state, health) = (Mutex::default(), Health::default());
         let (durability, on_full) = (Durability::default(), OnFull::default());
         let boot_clock = BootClock::default();
-        Ok(Self { place, limits, durability, on_full, head, boot_clock, state, health })
+        Ok(Self { files, limits, durability, on_full, head, boot_clock, state, health })
     }
 
     /// Sets the clock that proves how much time has passed, for retention.
@@ -154,7 +154,7 @@ impl JsonLines {
     /// A failure is reported, because a kill would then leave no trace.
     pub(crate) fn mark_open(&self) -> Option<OpenMarker> {
         let marked = self.head.lock(LOCK_WAIT).and_then(|_lock| {
-            OpenMarker::create(&self.place).map_err(AuditError::open(&self.place.open_markers()))
+            OpenMarker::create(&self.files).map_err(AuditError::open(&self.files.open_markers()))
         });
         marked.map_err(|error| self.health.tell(&error)).ok()
     }
@@ -217,7 +217,7 @@ impl JsonLines {
             log = self.rotate(log)?;
             (step, state.swept) = (Step::Rotation, None);
         }
-        log.add(&text, last).map_err(AuditError::write(self.place.log()))?;
+        log.add(&text, last).map_err(AuditError::write(self.files.log()))?;
         log.first = log.first.or(Some((first, now)));
         for marker in unclosed {
             // A marker that stays is recorded again.
@@ -233,8 +233,8 @@ impl JsonLines {
         if !self.is_time_to_sweep(state) {
             return Vec::new();
         }
-        let unclosed = Unclosed::find(&self.place).unwrap_or_else(|cause| {
-            self.health.tell(&AuditError::read(&self.place.open_markers())(cause));
+        let unclosed = Unclosed::find(&self.files).unwrap_or_else(|cause| {
+            self.health.tell(&AuditError::read(&self.files.open_markers())(cause));
             Vec::new()
         });
         for marker in &unclosed {
@@ -251,7 +251,7 @@ impl JsonLines {
     /// Schedules a fault for the next write.
     fn found(&self, state: &mut State, fault: Fault) {
         if !state.faults.contains(&fault) {
-            Health::found(fault, self.place.log());
+            Health::found(fault, self.files.log());
             state.faults.push(fault);
         }
     }
@@ -263,13 +263,13 @@ impl JsonLines {
         match self.durability {
             Durability::Fast => {}
             Durability::Sync => {
-                log.file.sync_data().map_err(AuditError::write(self.place.log()))?;
+                log.file.sync_data().map_err(AuditError::write(self.files.log()))?;
             }
         }
         self.head.write_last(&log.last)?;
         if is_due {
-            let Self { place, head, limits, boot_clock, .. } = self;
-            let retention = Retention { place, head, limits, boot_clock };
+            let Self { files, head, limits, boot_clock, .. } = self;
+            let retention = Retention { files, head, limits, boot_clock };
             if let Err(error) = retention.sweep(log, state.step, state.now) {
                 self.health.tell(&error);
             }
@@ -281,20 +281,20 @@ impl JsonLines {
     /// The current log: as this process left it, or read anew.
     fn current(&self, state: &mut State) -> Result<OpenLog, AuditError> {
         if let Some(log) = state.log.take()
-            && log.is_at(self.place.log())
+            && log.is_at(self.files.log())
         {
             return Ok(log);
         }
         let file = self.open_log()?;
         let head = self.head.read()?;
-        let recovered = recover(&self.place, &file, head.as_ref())?;
+        let recovered = recover(&self.files, &file, head.as_ref())?;
         if head.is_none() {
-            self.head.write_start(&Link::start())?;
+            self.head.write_start(&ChainLink::start())?;
         }
         for fault in recovered.faults {
             self.found(state, fault);
         }
-        OpenLog::new(file, recovered.last).map_err(AuditError::read(self.place.log()))
+        OpenLog::new(file, recovered.last).map_err(AuditError::read(self.files.log()))
     }
 
     /// Starts a new log.
@@ -302,23 +302,23 @@ impl JsonLines {
     /// An entry in an oversized log is better than none, so a failure is reported and the entry
     /// still written.
     fn rotate(&self, log: OpenLog) -> Result<OpenLog, AuditError> {
-        let aside = rotate::put_aside(&self.place);
-        let room = |()| rotate::make_room(&self.place, &self.head, &self.limits, &log.last);
+        let aside = rotate::put_aside(&self.files);
+        let room = |()| rotate::make_room(&self.files, &self.head, &self.limits, &log.last);
         if let Err(error) = aside.and_then(room) {
             self.health.tell(&error);
         }
         let file = self.open_log()?;
-        OpenLog::new(file, log.last).map_err(AuditError::read(self.place.log()))
+        OpenLog::new(file, log.last).map_err(AuditError::read(self.files.log()))
     }
 
     fn open_log(&self) -> Result<File, AuditError> {
-        let path = self.place.log();
+        let path = self.files.log();
         let file = open_private(path).map_err(AuditError::open(path))?;
         match self.durability {
             Durability::Fast => {}
             // An entry is useless in a file whose name is lost.
             Durability::Sync => {
-                self.place.sync_folder().map_err(AuditError::write(self.place.folder()))?;
+                self.files.sync_folder().map_err(AuditError::write(self.files.folder()))?;
             }
         }
         Ok(file)
@@ -333,7 +333,7 @@ impl JsonLines {
             let mut log = self.current(state)?;
             let written = log.file.write_all(&[b' '; PROBE]);
             let taken_back = log.file.set_len(log.len);
-            written.and(taken_back).map_err(AuditError::write(self.place.log()))?;
+            written.and(taken_back).map_err(AuditError::write(self.files.log()))?;
             state.log = Some(log);
             Ok(())
         });

@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::lines::first_row;
-use crate::row::Link;
+use crate::row::ChainLink;
 
 /// The log, and its end as of the last write of this process.
 #[derive(Debug)]
@@ -18,20 +18,20 @@ pub(crate) struct OpenLog {
     pub(crate) len: u64,
     /// The number and the time of its first entry.
     pub(crate) first: Option<(u64, Timestamp)>,
-    pub(crate) last: Link,
+    pub(crate) last: ChainLink,
 }
 
 // === impl OpenLog ===
 
 impl OpenLog {
-    pub(crate) fn new(file: File, last: Link) -> io::Result<Self> {
+    pub(crate) fn new(file: File, last: ChainLink) -> io::Result<Self> {
         let meta = file.metadata()?;
         let first = first_row(&file)?.map(|row| (row.seq, row.time));
         Ok(Self { file, inode: meta.ino(), len: meta.len(), first, last })
     }
 
     /// Appends lines; `last` is the new end of the chain.
-    pub(crate) fn add(&mut self, text: &[u8], last: Link) -> io::Result<()> {
+    pub(crate) fn add(&mut self, text: &[u8], last: ChainLink) -> io::Result<()> {
         if let Err(cause) = self.file.write_all(text) {
             // Removes a partial write; if that fails too, the next writer finds it.
             drop(self.file.set_len(self.len));

@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::place::{PRIVATE, Place};
+use crate::log_files::{LogFiles, PRIVATE};
 
 /// Maximum number of markers of killed processes that are recorded together; the rest follow later.
 const MOST: usize = 64;
@@ -44,8 +44,8 @@ pub(crate) struct Unclosed {
 
 impl OpenMarker {
     /// Creates a marker. The caller must hold the lock of the log.
-    pub(crate) fn create(place: &Place) -> io::Result<Self> {
-        let folder = place.open_markers();
+    pub(crate) fn create(files: &LogFiles) -> io::Result<Self> {
+        let folder = files.open_markers();
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         let process = std::process::id();
         for number in 0..MOST {
@@ -80,9 +80,9 @@ impl Drop for OpenMarker {
 
 impl Unclosed {
     /// Finds markers that no running process holds. The caller must hold the lock of the log.
-    pub(crate) fn find(place: &Place) -> io::Result<Vec<Self>> {
+    pub(crate) fn find(files: &LogFiles) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
-        let entries = match fs::read_dir(place.open_markers()) {
+        let entries = match fs::read_dir(files.open_markers()) {
             Ok(entries) => entries,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(found),
             Err(cause) => return Err(cause),

@@ -9,12 +9,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::AuditError;
-use crate::backwards::{Backwards, Found};
 use crate::head::{Head, HeadFile};
 use crate::lines::{Line, Lines};
+use crate::log_files::LogFiles;
 use crate::open_marker::Unclosed;
-use crate::place::Place;
 use crate::recover::{LastLine, Tail};
+use crate::reverse_reader::{Backwards, Found};
 use crate::row::Row;
 
 /// Maximum number of rows that [`Reader::rows_since`] returns at once.
@@ -26,7 +26,7 @@ const CLOCK_SLACK: Duration = Duration::from_secs(2);
 /// Reads the log at a path, together with its older logs. Writers may continue meanwhile.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    place: Place,
+    files: LogFiles,
 }
 
 /// A filter for rows; `None` matches all.
@@ -83,7 +83,7 @@ pub(crate) struct Piece {
 impl Reader {
     /// Creates a reader for the log at `path`. A missing log has no rows.
     pub fn open(path: &Path) -> Result<Self, AuditError> {
-        let reader = Self { place: Place::new(path) };
+        let reader = Self { files: LogFiles::new(path) };
         reader.snapshot()?;
         Ok(reader)
     }
@@ -156,24 +156,24 @@ impl Reader {
 
     /// The number of markers left behind by killed processes.
     pub(crate) fn unclosed(&self) -> Result<u64, AuditError> {
-        let head = HeadFile::open(&self.place.head())?;
+        let head = HeadFile::open(&self.files.head())?;
         let _lock = head.as_ref().map(HeadFile::lock_shared).transpose()?;
-        let found = Unclosed::find(&self.place);
-        found.map(|found| found.len() as u64).map_err(AuditError::read(&self.place.open_markers()))
+        let found = Unclosed::find(&self.files);
+        found.map(|found| found.len() as u64).map_err(AuditError::read(&self.files.open_markers()))
     }
 
     /// Opens all files under the lock, so that no writer can rename them.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, AuditError> {
-        let head_file = HeadFile::open(&self.place.head())?;
+        let head_file = HeadFile::open(&self.files.head())?;
         let lock = head_file.as_ref().map(HeadFile::lock_shared).transpose()?;
         let head = head_file.as_ref().map(HeadFile::read).transpose()?.flatten();
-        let numbers = match self.place.older_numbers() {
+        let numbers = match self.files.older_numbers() {
             Ok(numbers) => numbers,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(cause) => return Err(AuditError::read(self.place.folder())(cause)),
+            Err(cause) => return Err(AuditError::read(self.files.folder())(cause)),
         };
-        let older = numbers.iter().rev().map(|number| self.place.older(*number));
-        let paths = older.chain([self.place.log().to_owned()]);
+        let older = numbers.iter().rev().map(|number| self.files.older(*number));
+        let paths = older.chain([self.files.log().to_owned()]);
         let pieces: Result<Vec<Option<Piece>>, AuditError> = paths.map(Piece::open).collect();
         drop(lock);
         Ok(Snapshot { pieces: pieces?.into_iter().flatten().collect(), head })

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use crate::AuditError;
 use crate::head::Head;
-use crate::place::{Place, open_private};
-use crate::row::{Fault, Link, MAX_LINE, Row};
+use crate::log_files::{LogFiles, open_private};
+use crate::row::{ChainLink, Fault, MAX_LINE, Row};
 
 /// Read size for the search of a newline, in bytes.
 const CHUNK: u64 = 64 * 1024;
@@ -26,14 +26,14 @@ pub(crate) struct Tail {
 /// The last complete line of a log.
 pub(crate) enum LastLine {
     /// It is intact.
-    Sound(Link),
+    Sound(ChainLink),
     /// It was changed.
     Damaged,
 }
 
 /// The link for the next entry, and the faults to record first.
 pub(crate) struct Recovered {
-    pub(crate) last: Link,
+    pub(crate) last: ChainLink,
     pub(crate) faults: Vec<Fault>,
 }
 
@@ -42,34 +42,34 @@ pub(crate) struct Recovered {
 /// If log and head disagree, the head is used: then the chain visibly breaks at the next entry, and
 /// every later verification finds it.
 pub(crate) fn recover(
-    place: &Place,
+    files: &LogFiles,
     log: &File,
     head: Option<&Head>,
 ) -> Result<Recovered, AuditError> {
     let mut faults = Vec::new();
-    let len = log.metadata().map_err(AuditError::read(place.log()))?.len();
-    let tail = Tail::of(log, len).map_err(AuditError::read(place.log()))?;
+    let len = log.metadata().map_err(AuditError::read(files.log()))?.len();
+    let tail = Tail::of(log, len).map_err(AuditError::read(files.log()))?;
     if tail.whole < len {
-        if is_blank(log, tail.whole, len).map_err(AuditError::read(place.log()))? {
+        if is_blank(log, tail.whole, len).map_err(AuditError::read(files.log()))? {
             // A probe for free space was not removed.
-            log.set_len(tail.whole).map_err(AuditError::write(place.log()))?;
+            log.set_len(tail.whole).map_err(AuditError::write(files.log()))?;
         } else {
-            move_aside(place, log, tail.whole, len)?;
+            move_aside(files, log, tail.whole, len)?;
             faults.push(Fault::Torn { size: len - tail.whole });
         }
     }
     let found = match tail.last {
         Some(last) => last,
         // All entries were removed, and the chain continues at the start in the head.
-        None => last_of_older(place)?.unwrap_or_else(|| {
-            LastLine::Sound(head.map_or_else(Link::start, |head| head.start.clone()))
+        None => last_of_older(files)?.unwrap_or_else(|| {
+            LastLine::Sound(head.map_or_else(ChainLink::start, |head| head.start.clone()))
         }),
     };
     let known = head.map(|head| &head.last);
     let last = match (found, known) {
         (LastLine::Damaged, _) => {
             faults.push(Fault::Damaged);
-            known.cloned().unwrap_or_else(Link::start)
+            known.cloned().unwrap_or_else(ChainLink::start)
         }
         (LastLine::Sound(link), Some(known)) if known.seq > link.seq => {
             faults.push(Fault::Cut);
@@ -89,19 +89,19 @@ pub(crate) fn recover(
 }
 
 /// The last line of the newest older log: a process may die between renaming and writing.
-fn last_of_older(place: &Place) -> Result<Option<LastLine>, AuditError> {
-    let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
+fn last_of_older(files: &LogFiles) -> Result<Option<LastLine>, AuditError> {
+    let numbers = files.older_numbers().map_err(AuditError::read(files.folder()))?;
     let Some(newest) = numbers.first() else { return Ok(None) };
-    let path = place.older(*newest);
+    let path = files.older(*newest);
     let file = File::open(&path).map_err(AuditError::read(&path))?;
     let len = file.metadata().map_err(AuditError::read(&path))?.len();
     let tail = Tail::of(&file, len).map_err(AuditError::read(&path))?;
-    Ok(Some(tail.last.unwrap_or_else(|| LastLine::Sound(Link::start()))))
+    Ok(Some(tail.last.unwrap_or_else(|| LastLine::Sound(ChainLink::start()))))
 }
 
 /// Appends the incomplete line to the `.torn` file, and only then removes it from the log.
-fn move_aside(place: &Place, log: &File, whole: u64, len: u64) -> Result<(), AuditError> {
-    let path = place.torn();
+fn move_aside(files: &LogFiles, log: &File, whole: u64, len: u64) -> Result<(), AuditError> {
+    let path = files.torn();
     let mut aside = open_private(&path).map_err(AuditError::open(&path))?;
     let mut copy = || {
         let mut log = log;
@@ -111,7 +111,7 @@ fn move_aside(place: &Place, log: &File, whole: u64, len: u64) -> Result<(), Aud
         aside.sync_all()
     };
     copy().map_err(AuditError::write(&path))?;
-    log.set_len(whole).map_err(AuditError::write(place.log()))
+    log.set_len(whole).map_err(AuditError::write(files.log()))
 }
 
 // === impl Tail ===
@@ -174,13 +174,13 @@ mod tests {
     /// The result for an empty log with a head with these two ends.
     fn faults(start: u64, last: u64) -> (u64, usize) {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::new(&folder.path().join("audit.jsonl"));
-        let head = HeadFile::create(place.head()).unwrap();
-        let link = |seq| Link { seq, ..Link::start() };
+        let files = LogFiles::new(&folder.path().join("audit.jsonl"));
+        let head = HeadFile::create(files.head()).unwrap();
+        let link = |seq| ChainLink { seq, ..ChainLink::start() };
         head.write_start(&link(start)).unwrap();
         head.write_last(&link(last)).unwrap();
-        let log = open_private(place.log()).unwrap();
-        let found = recover(&place, &log, head.read().unwrap().as_ref()).unwrap();
+        let log = open_private(files.log()).unwrap();
+        let found = recover(&files, &log, head.read().unwrap().as_ref()).unwrap();
         (found.last.seq, found.faults.len())
     }
 

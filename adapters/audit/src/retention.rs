@@ -7,14 +7,14 @@ use crate::age::{Age, BootClock};
 use crate::head::HeadFile;
 use crate::health::Health;
 use crate::limits::Limits;
+use crate::log_files::LogFiles;
 use crate::open_log::OpenLog;
-use crate::place::Place;
 use crate::rotate;
 use crate::row::Row;
 
 /// Removes old logs of one place.
 pub(crate) struct Retention<'a> {
-    pub(crate) place: &'a Place,
+    pub(crate) files: &'a LogFiles,
     pub(crate) head: &'a HeadFile,
     pub(crate) limits: &'a Limits,
     pub(crate) boot_clock: &'a BootClock,
@@ -43,33 +43,33 @@ impl Retention<'_> {
         step: Step,
         now: Timestamp,
     ) -> Result<(), AuditError> {
-        rotate::make_room(self.place, self.head, self.limits, &log.last)?;
+        rotate::make_room(self.files, self.head, self.limits, &log.last)?;
         let mut age = self.age(log.last.seq, now)?;
         if log.first.is_some_and(|(first, _)| age.since(first) >= self.limits.part()) {
             // Its dates say that no rotation is due: the clock was set back. The next write finds
             // no log and starts one.
-            rotate::put_aside(self.place)?;
+            rotate::put_aside(self.files)?;
         }
         if step == Step::Sweep && !age.has_rested(self.limits.sweep_every()) {
             return Ok(());
         }
-        let expired = rotate::expired(self.place, self.limits, &age, &log.last, now)?;
+        let expired = rotate::expired(self.files, self.limits, &age, &log.last, now)?;
         let Some(fault) = expired else { return Ok(()) };
         let (mut text, mut last) = (Vec::new(), log.last.clone());
         Row::of_fault(fault, now).seal_into(&mut last, &mut text);
         // The log records the removal before it happens.
-        log.add(&text, last).map_err(AuditError::write(self.place.log()))?;
+        log.add(&text, last).map_err(AuditError::write(self.files.log()))?;
         self.head.write_last(&log.last)?;
         age.note_removal(log.last.seq);
-        age.save(self.place)?;
-        Health::found(fault, self.place.log());
-        rotate::drop_oldest(self.place, self.head, &log.last)
+        age.save(self.files)?;
+        Health::found(fault, self.files.log());
+        rotate::drop_oldest(self.files, self.head, &log.last)
     }
 
     /// The time that has provably passed, with `seq` as the last entry.
     fn age(&self, seq: u64, now: Timestamp) -> Result<Age, AuditError> {
         let read = self.boot_clock.read();
-        let (age, is_news) = match Age::load(self.place)? {
+        let (age, is_news) = match Age::load(self.files)? {
             Some(mut age) => {
                 let is_news = age.advance(read, now, seq, self.limits);
                 (age, is_news)
@@ -77,7 +77,7 @@ impl Retention<'_> {
             None => (Age::begin(read, now, seq), true),
         };
         if is_news {
-            age.save(self.place)?;
+            age.save(self.files)?;
         }
         Ok(age)
     }

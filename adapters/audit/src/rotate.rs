@@ -14,32 +14,32 @@ use crate::age::Age;
 use crate::head::HeadFile;
 use crate::limits::Limits;
 use crate::lines;
-use crate::place::Place;
+use crate::log_files::LogFiles;
 use crate::recover::{LastLine, Tail};
-use crate::row::{Fault, Link, Row};
+use crate::row::{ChainLink, Fault, Row};
 
 /// Renames the log to the first older one, and increments the numbers of the others.
-pub(crate) fn put_aside(place: &Place) -> Result<(), AuditError> {
-    let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
+pub(crate) fn put_aside(files: &LogFiles) -> Result<(), AuditError> {
+    let numbers = files.older_numbers().map_err(AuditError::read(files.folder()))?;
     // Only up to the first gap.
     let in_the_way = (1..).zip(&numbers).take_while(|(wanted, number)| wanted == *number).count();
     for number in numbers.iter().take(in_the_way).rev() {
-        rename(&place.older(*number), &place.older(number + 1))?;
+        rename(&files.older(*number), &files.older(number + 1))?;
     }
-    rename(place.log(), &place.older(1))?;
-    place.sync_folder().map_err(AuditError::write(place.folder()))
+    rename(files.log(), &files.older(1))?;
+    files.sync_folder().map_err(AuditError::write(files.folder()))
 }
 
 /// Removes the oldest logs that exceed the size limit; `last` is the last written entry.
 pub(crate) fn make_room(
-    place: &Place,
+    files: &LogFiles,
     head: &HeadFile,
     limits: &Limits,
-    last: &Link,
+    last: &ChainLink,
 ) -> Result<(), AuditError> {
-    let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
-    let kept = how_many_fit(place, limits, &numbers)?;
-    drop_all_but(place, head, &numbers, kept, last)
+    let numbers = files.older_numbers().map_err(AuditError::read(files.folder()))?;
+    let kept = how_many_fit(files, limits, &numbers)?;
+    drop_all_but(files, head, &numbers, kept, last)
 }
 
 /// The fault that records the removal of the oldest log, if it must be removed.
@@ -47,15 +47,15 @@ pub(crate) fn make_room(
 /// All of its entries must be too old, and none among the newest [`Limits::KEEP_NEWEST`]. A log
 /// with an unreadable end has no age; it is removed only for the size limit.
 pub(crate) fn expired(
-    place: &Place,
+    files: &LogFiles,
     limits: &Limits,
     age: &Age,
-    last: &Link,
+    last: &ChainLink,
     now: Timestamp,
 ) -> Result<Option<Fault>, AuditError> {
-    let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
+    let numbers = files.older_numbers().map_err(AuditError::read(files.folder()))?;
     let Some(oldest) = numbers.last() else { return Ok(None) };
-    let path = place.older(*oldest);
+    let path = files.older(*oldest);
     let end = || {
         let file = File::open(&path)?;
         Tail::of(&file, file.metadata()?.len())
@@ -74,9 +74,13 @@ pub(crate) fn expired(
 }
 
 /// Removes the oldest log.
-pub(crate) fn drop_oldest(place: &Place, head: &HeadFile, last: &Link) -> Result<(), AuditError> {
-    let numbers = place.older_numbers().map_err(AuditError::read(place.folder()))?;
-    drop_all_but(place, head, &numbers, numbers.len().saturating_sub(1), last)
+pub(crate) fn drop_oldest(
+    files: &LogFiles,
+    head: &HeadFile,
+    last: &ChainLink,
+) -> Result<(), AuditError> {
+    let numbers = files.older_numbers().map_err(AuditError::read(files.folder()))?;
+    drop_all_but(files, head, &numbers, numbers.len().saturating_sub(1), last)
 }
 
 /// Removes all older logs except the newest `kept`.
@@ -84,24 +88,24 @@ pub(crate) fn drop_oldest(place: &Place, head: &HeadFile, last: &Link) -> Result
 /// The new start of the chain is written to the head first. Always the oldest ones, so that the
 /// rest has no gap.
 fn drop_all_but(
-    place: &Place,
+    files: &LogFiles,
     head: &HeadFile,
     numbers: &[u32],
     kept: usize,
-    last: &Link,
+    last: &ChainLink,
 ) -> Result<(), AuditError> {
     let (kept, surplus) = numbers.split_at_checked(kept).unwrap_or((numbers, &[]));
     if surplus.is_empty() {
         return Ok(());
     }
     let first = match kept.last() {
-        Some(oldest) => first_row(&place.older(*oldest))?,
-        None => first_row(place.log())?,
+        Some(oldest) => first_row(&files.older(*oldest))?,
+        None => first_row(files.log())?,
     };
     let start = first.map_or_else(|| last.clone(), |row| row.link_before());
     head.write_start(&start)?;
     for number in surplus.iter().rev() {
-        let path = place.older(*number);
+        let path = files.older(*number);
         fs::remove_file(&path).map_err(AuditError::write(&path))?;
         tracing::info!("`{}` was removed: see `capstan audit --verify`", path.display());
     }
@@ -109,10 +113,10 @@ fn drop_all_but(
 }
 
 /// The number of these logs, newest first, that fit next to the current one.
-fn how_many_fit(place: &Place, limits: &Limits, numbers: &[u32]) -> Result<usize, AuditError> {
+fn how_many_fit(files: &LogFiles, limits: &Limits, numbers: &[u32]) -> Result<usize, AuditError> {
     let mut room = limits.max_total.saturating_sub(limits.max_size);
     for (count, number) in numbers.iter().enumerate() {
-        let path = place.older(*number);
+        let path = files.older(*number);
         let size = fs::metadata(&path).map_err(AuditError::read(&path))?.len();
         match room.checked_sub(size) {
             Some(left) => room = left,

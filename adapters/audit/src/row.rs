@@ -90,7 +90,7 @@ pub struct Row<Text = String> {
 
 /// A link of the chain: an entry's number and hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Link {
+pub(crate) struct ChainLink {
     pub(crate) seq: u64,
     pub(crate) hash: String,
 }
@@ -173,13 +173,13 @@ impl Row {
     }
 
     /// This row as a link of the chain.
-    pub(crate) fn link(&self) -> Link {
-        Link { seq: self.seq, hash: self.hash.clone() }
+    pub(crate) fn link(&self) -> ChainLink {
+        ChainLink { seq: self.seq, hash: self.hash.clone() }
     }
 
     /// The link before this row.
-    pub(crate) fn link_before(&self) -> Link {
-        Link { seq: self.seq.saturating_sub(1), hash: self.prev.clone() }
+    pub(crate) fn link_before(&self) -> ChainLink {
+        ChainLink { seq: self.seq.saturating_sub(1), hash: self.prev.clone() }
     }
 }
 
@@ -215,7 +215,7 @@ impl<'a> Row<Cow<'a, str>> {
     }
 
     /// Seals the row after `link`, appends its line to `text`, and sets `link` to this row.
-    pub(crate) fn seal_into(self, link: &mut Link, text: &mut Vec<u8>) {
+    pub(crate) fn seal_into(self, link: &mut ChainLink, text: &mut Vec<u8>) {
         let (seq, start) = (link.seq.saturating_add(1), text.len());
         let row = Row { seq, prev: Cow::from(&link.hash), ..self };
         write(&row, text);
@@ -263,9 +263,9 @@ impl<'a> Row<Cow<'a, str>> {
     }
 }
 
-// === impl Link ===
+// === impl ChainLink ===
 
-impl Link {
+impl ChainLink {
     /// The link before the first entry.
     pub(crate) fn start() -> Self {
         Self { seq: 0, hash: "0".repeat(64) }

@@ -6,7 +6,7 @@ use crate::AuditError;
 use crate::head::Head;
 use crate::lines::Line;
 use crate::reader::Reader;
-use crate::row::{Link, Row};
+use crate::row::{ChainLink, Row};
 
 /// The result for a log with an intact chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub enum VerifyError {
 struct Chain {
     head: Option<Head>,
     /// The last entry; `None` before the first.
-    last: Option<Link>,
+    last: Option<ChainLink>,
     verified: Verified,
 }
 
@@ -188,11 +188,11 @@ impl Chain {
     ///
     /// A file whose removal was interrupted begins before the start; then the chain must lead to
     /// the start, which `follow` checks.
-    fn start(&self, first: &Row) -> Link {
+    fn start(&self, first: &Row) -> ChainLink {
         match &self.head {
             Some(head) if first.seq > head.start.seq => head.start.clone(),
             Some(_) => first.link_before(),
-            None => Link::start(),
+            None => ChainLink::start(),
         }
     }
 

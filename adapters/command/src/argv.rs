@@ -33,12 +33,12 @@ pub(crate) struct Slot {
     /// The name of the argument in a call.
     pub(crate) key: String,
     pub(crate) required: bool,
-    pub(crate) place: Place,
+    pub(crate) place: SlotKind,
 }
 
 /// The kind of position.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Place {
+pub(crate) enum SlotKind {
     /// A flag.
     Flag {
         /// The flag as typed.
@@ -89,7 +89,7 @@ enum End {
 }
 
 /// The values of one positional.
-struct Placed<'a> {
+struct PositionalValues<'a> {
     index: usize,
     key: &'a str,
     values: Vec<String>,
@@ -124,13 +124,13 @@ impl Argv {
                 continue;
             };
             match &slot.place {
-                Place::Flag { .. } => self.flag(slot, given, &mut flags)?,
-                Place::Positional { index, times } => {
+                SlotKind::Flag { .. } => self.flag(slot, given, &mut flags)?,
+                SlotKind::Positional { index, times } => {
                     let values = values(&slot.key, given, *times)?;
                     if values.is_empty() && slot.required {
                         return Err(format!("`{}` is empty", slot.key));
                     }
-                    places.push(Placed { index: *index, key: &slot.key, values });
+                    places.push(PositionalValues { index: *index, key: &slot.key, values });
                 }
             }
         }
@@ -139,7 +139,7 @@ impl Argv {
         self.positionals(&mut line, places, end)?;
         let size: usize = line.iter().map(|word| word.len() + 1).sum();
         if size > MAX_LINE {
-            return Err(format!("the arguments have {size} bytes; {MAX_LINE} are possible"));
+            return Err(format!("the arguments have {size} bytes; the limit is {MAX_LINE}"));
         }
         Ok(line)
     }
@@ -147,11 +147,11 @@ impl Argv {
     fn positionals(
         &self,
         line: &mut Vec<String>,
-        places: Vec<Placed<'_>>,
+        places: Vec<PositionalValues<'_>>,
         end: End,
     ) -> Result<(), String> {
         let (mut next, mut parted, mut safe) = (0, false, end == End::Safe);
-        for Placed { index, key, values } in places {
+        for PositionalValues { index, key, values } in places {
             if values.is_empty() {
                 continue;
             }
@@ -176,7 +176,7 @@ impl Argv {
                     safe = true;
                 } else if !safe && is_dashed(&value) {
                     return Err(format!(
-                        "`{key}` begins with `-`, which cannot be given with switches alone"
+                        "`{key}` begins with `-`, which is not possible for a program that has only switches"
                     ));
                 }
                 line.push(value);
@@ -187,14 +187,13 @@ impl Argv {
 
     /// The key of the positional with this number.
     fn positional(&self, number: usize) -> Option<&str> {
-        let at =
-            |slot: &&Slot| matches!(slot.place, Place::Positional { index, .. } if index == number);
+        let at = |slot: &&Slot| matches!(slot.place, SlotKind::Positional { index, .. } if index == number);
         self.slots.iter().find(at).map(|slot| slot.key.as_str())
     }
 
     /// Adds the arguments of a flag.
     fn flag(&self, slot: &Slot, given: &Json, flags: &mut Flags) -> Result<(), String> {
-        let Place::Flag { name, negation, value, repeatable, joined } = &slot.place else {
+        let SlotKind::Flag { name, negation, value, repeatable, joined } = &slot.place else {
             return Ok(());
         };
         let kind = match (value, given) {
@@ -206,7 +205,7 @@ impl Argv {
                 flags.switches.extend(negation.clone());
                 return Ok(());
             }
-            (Value::None, _) => return Err(format!("`{}` is true or false", slot.key)),
+            (Value::None, _) => return Err(format!("`{}` must be true or false", slot.key)),
             (Value::Required(kind) | Value::Optional(kind), _) => kind,
         };
         let values: Vec<&Json> = match given.as_array().filter(|_| *repeatable) {
@@ -232,7 +231,7 @@ impl Argv {
             return Err(format!("`{key}` contains a NUL character"));
         }
         if value.len() > MAX_VALUE {
-            return Err(format!("`{key}` has {} bytes; {MAX_VALUE} are possible", value.len()));
+            return Err(format!("`{key}` has {} bytes; the limit is {MAX_VALUE}", value.len()));
         }
         if self.response_files && value.starts_with('@') {
             return Err(format!("`{key}` begins with `@`, which stands for a file of arguments"));
@@ -272,7 +271,7 @@ fn written(key: &str, value: &Json, kind: &Kind) -> Result<String, String> {
         Json::Number(number) => number.to_string(),
         Json::Bool(flag) => flag.to_string(),
         Json::Null | Json::Array(_) | Json::Object(_) => {
-            return Err(format!("`{key}` is neither text nor a number"));
+            return Err(format!("`{key}` is neither a string nor a number"));
         }
     };
     let fits = match kind.value_type {

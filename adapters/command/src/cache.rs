@@ -28,7 +28,7 @@ const MAX_FILE: u64 = 16 * 1024 * 1024;
 pub(crate) struct Entry(PathBuf);
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct CacheFile {
     format: u32,
     /// The program, for people who read the file.
     program: String,
@@ -50,7 +50,7 @@ impl Entry {
     pub(crate) fn load(&self) -> Option<Found> {
         let mut text = Vec::new();
         File::open(&self.0).ok()?.take(MAX_FILE).read_to_end(&mut text).ok()?;
-        let kept: Kept = serde_json::from_slice(&text).ok()?;
+        let kept: CacheFile = serde_json::from_slice(&text).ok()?;
         (kept.format == FORMAT).then_some(kept.found)
     }
 
@@ -58,7 +58,7 @@ impl Entry {
     pub(crate) fn store(&self, program: &str, found: &Found) -> std::io::Result<()> {
         let folder = self.0.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder)?;
-        let kept = Kept { format: FORMAT, program: program.to_owned(), found: found.clone() };
+        let kept = CacheFile { format: FORMAT, program: program.to_owned(), found: found.clone() };
         let mut file = tempfile::NamedTempFile::new_in(folder)?;
         file.write_all(&serde_json::to_vec(&kept)?)?;
         file.persist(&self.0).map_err(|error| error.error)?;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as JsonValue, json};
 
 use crate::allowed::Allowed;
-use crate::argv::{Argv, Place, Slot, Times};
+use crate::argv::{Argv, Slot, SlotKind, Times};
 use crate::help::{Kind, Value, ValueType};
 use crate::settings::{CommandSettings, Preset};
 use crate::tool::{Hint, Tool, define};
@@ -58,14 +58,14 @@ pub(crate) fn preset(settings: &CommandSettings, entry: &Preset) -> Result<Tool,
     Ok(Tool { name: entry.name.clone(), definition, argv })
 }
 
-fn place(key: &str, property: &JsonValue) -> Place {
+fn place(key: &str, property: &JsonValue) -> SlotKind {
     let word = |property: &JsonValue| {
         property.get("type").and_then(JsonValue::as_str).unwrap_or("string").to_owned()
     };
     let repeated = word(property) == "array";
     if key == REST {
         let times = if repeated { Times::Many } else { Times::One };
-        return Place::Positional { index: 0, times };
+        return SlotKind::Positional { index: 0, times };
     }
     let item = property.get("items").filter(|_| repeated).unwrap_or(property);
     let value_type = match word(item).as_str() {
@@ -83,5 +83,5 @@ fn place(key: &str, property: &JsonValue) -> Place {
         _ => format!("--{}", key.replace('_', "-")),
     };
     let joined = name.starts_with("--");
-    Place::Flag { name, negation: None, value, repeatable: repeated, joined }
+    SlotKind::Flag { name, negation: None, value, repeatable: repeated, joined }
 }

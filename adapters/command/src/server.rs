@@ -111,7 +111,7 @@ impl ToolSource for CommandSource {
         let arguments =
             object::get(ticket.params(), "arguments").unwrap_or_else(Json::empty_object);
         let arguments: Map<String, serde_json::Value> =
-            arguments.read().map_err(|_| invalid("they are no object".to_owned()))?;
+            arguments.read().map_err(|_| invalid("they are not an object".to_owned()))?;
         let line = tool.command_line(&arguments).map_err(invalid)?;
         debug!(server = %self.settings.name, tool = item, words = line.len(), "running");
         let limit = self.settings.timeout;
@@ -283,7 +283,7 @@ async fn recall(settings: &Arc<CommandSettings>) -> Result<Found, SpawnError> {
         let (kept, program) = (found.clone(), settings.program.command.clone());
         let stored = tokio::task::spawn_blocking(move || entry.store(&program, &kept)).await;
         if !matches!(stored, Ok(Ok(()))) {
-            info!(server = %settings.name, "what was found could not be kept");
+            info!(server = %settings.name, "the tools could not be cached");
         }
     }
     Ok(found)

@@ -21,7 +21,7 @@ pub struct CommandSettings {
     pub args: Vec<String>,
     /// The argument that makes it print its help.
     pub help: String,
-    /// How many levels of help are read; the first is that of the program itself.
+    /// The number of levels of help that are read; the first is that of the program itself.
     pub depth: u32,
     /// The only subcommands that may be used, each as its words; `None` for all.
     pub only: Option<Vec<String>>,

@@ -4,12 +4,12 @@ use capstan_wire::Json;
 use serde_json::{Map, Value as JsonValue, json};
 
 use crate::allowed::Allowed;
-use crate::argv::{Argv, Place, Slot, Times};
-use crate::danger::{Of, is_offered, makes_write, runs_others};
+use crate::argv::{Argv, Slot, SlotKind, Times};
 use crate::discover::{Command, Found};
+use crate::forbidden_flags::{Of, is_offered, makes_write, runs_others};
 use crate::help::{Flag, Kind, Positional, Program, Value, ValueType};
 use crate::preset::preset;
-use crate::reading::may_read;
+use crate::read_only::may_read;
 use crate::settings::CommandSettings;
 
 /// Maximum number of flags of one tool.
@@ -204,7 +204,7 @@ impl Schema {
         }
         describe(&mut schema, &flag.summary);
         let (negation, repeatable) = (flag.negation.clone(), flag.repeatable);
-        let place = Place::Flag { name, negation, value, repeatable, joined };
+        let place = SlotKind::Flag { name, negation, value, repeatable, joined };
         self.properties.insert(key.clone(), schema);
         self.slots.push(Slot { key, required: false, place });
     }
@@ -234,13 +234,14 @@ impl Schema {
             self.required.push(key.clone());
         }
         self.properties.insert(key.clone(), schema);
-        let place = Place::Positional { index, times };
+        let place = SlotKind::Positional { index, times };
         self.slots.push(Slot { key, required: positional.required, place });
     }
 
     /// Adds a list of arguments, if the help does not describe them.
     fn rest(&mut self, dash: Dash) {
-        let summary = "What follows the subcommand; its help could not be understood.".to_owned();
+        let summary =
+            "The arguments after the subcommand; its help could not be parsed.".to_owned();
         let rest = Positional { name: REST.to_owned(), required: false, repeated: true, summary };
         self.positional(0, &rest, dash);
     }

@@ -1,4 +1,4 @@
-//! No value becomes a flag, a subcommand or a word for a shell, whatever it is.
+//! No value becomes a flag, a subcommand or a word for a shell.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
@@ -176,17 +176,17 @@ fn a_value_with_a_dash_is_never_read_as_a_flag() {
 
 #[test]
 fn a_switch_that_takes_a_value_after_all_cannot_swallow_the_double_dash() {
-    refuses("vault_put", &json!({ "key": "-x", "quiet": true }), "with switches alone");
+    refuses("vault_put", &json!({ "key": "-x", "quiet": true }), "that has only switches");
     refuses(
         "vault_put",
         &json!({ "key": "k", "value": ["-x"], "quiet": true }),
-        "with switches alone",
+        "that has only switches",
     );
     let expected = ["--base", "put", "--quiet", "--label=l", "--", "-x"];
     takes("vault_put", &json!({ "key": "-x", "quiet": true, "label": "l" }), &expected);
     let expected = ["--base", "log", "--quiet", "r", "--", "-x"];
     takes("vault_log", &json!({ "range": "r", "path": ["-x"], "quiet": true }), &expected);
-    refuses("vault_log", &json!({ "path": ["-x"], "quiet": true }), "with switches alone");
+    refuses("vault_log", &json!({ "path": ["-x"], "quiet": true }), "that has only switches");
 }
 
 #[test]
@@ -199,12 +199,16 @@ fn what_is_not_in_the_schema_is_refused() {
     }
     refuses("vault_put", &json!({}), "`key` is missing");
     refuses("vault_put", &json!({ "key": null }), "`key` is missing");
-    refuses("vault_put", &json!({ "key": ["a", "b"] }), "neither text nor a number");
-    refuses("vault_put", &json!({ "key": { "a": 1 } }), "neither text nor a number");
+    refuses("vault_put", &json!({ "key": ["a", "b"] }), "neither a string nor a number");
+    refuses("vault_put", &json!({ "key": { "a": 1 } }), "neither a string nor a number");
     refuses("vault_put", &json!({ "key": "k", "mode": "other" }), "is not one of soft, hard");
     refuses("vault_put", &json!({ "key": "k", "level": "3x" }), "is not a whole number");
-    refuses("vault_put", &json!({ "key": "k", "quiet": "--exec=sh" }), "is true or false");
-    refuses("vault_put", &json!({ "key": "k", "label": ["a", "b"] }), "neither text nor a number");
+    refuses("vault_put", &json!({ "key": "k", "quiet": "--exec=sh" }), "must be true or false");
+    refuses(
+        "vault_put",
+        &json!({ "key": "k", "label": ["a", "b"] }),
+        "neither a string nor a number",
+    );
     refuses("vault_put", &json!({ "key": "a\0b" }), "NUL");
     refuses("vault_put", &json!({ "key": "k", "label": "\0" }), "NUL");
     refuses("vault_put", &json!({ "key": "x".repeat(200_000) }), "bytes");
@@ -296,7 +300,7 @@ fn a_preset_takes_what_its_schema_names_and_keeps_to_the_list() {
     assert!(with(Some(vec!["put".to_owned()])).is_err());
 }
 
-/// Values of the kinds that somebody might try.
+/// Values that an attacker might try.
 fn values() -> impl Strategy<Value = Value> {
     let word = prop_oneof![
         "\\PC{0,12}",

@@ -3,23 +3,17 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_hub::approvals::{Answer, Answered, OpenQuestion};
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, Message, Reply, compose};
 use rustix::process::geteuid;
-use serde::de::DeserializeOwned;
-use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::conversation::{Heard, Hears, send};
-use crate::message::{
-    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, Outcome, Question, RUN, SHOW, Said, Show,
-    UNKNOWN_QUESTION, WATCH, Watch,
-};
+use crate::conversation::{Hears, OperationMessage, send};
+use crate::message::{ABOUT, About, NOT_HERE, RUN};
 use crate::server::read_line;
 use crate::{ControlError, MAX_LINE, MAX_LONG_LINE, PATIENCE, folder};
 
@@ -43,41 +37,6 @@ impl Gateway {
         &self.path
     }
 
-    /// Its open questions, and the revision of that list.
-    pub async fn questions(&self) -> Result<(u64, Vec<OpenQuestion>), ControlError> {
-        self.listed(LIST, &Json::empty_object(), PATIENCE).await
-    }
-
-    /// Waits for a list of open questions with another revision, up to a timeout.
-    pub async fn questions_after(
-        &self,
-        revision: u64,
-        wait: Duration,
-    ) -> Result<(u64, Vec<OpenQuestion>), ControlError> {
-        let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        let params = written(&Watch { revision, wait: milliseconds });
-        self.listed(WATCH, &params, wait.saturating_add(PATIENCE)).await
-    }
-
-    /// One of its questions, with all of its arguments.
-    pub async fn question(&self, id: &str) -> Result<OpenQuestion, ControlError> {
-        let params = written(&Show { id: id.to_owned() });
-        let question: Question = self.ask(SHOW, &params, PATIENCE).await?;
-        question.read().ok_or_else(|| self.silent())
-    }
-
-    /// Answers one of its questions; returns the outcome, and the file of a new rule.
-    pub async fn answer(
-        &self,
-        id: &str,
-        answer: Answer,
-    ) -> Result<(Answered, Option<String>), ControlError> {
-        let params = written(&Said::new(id, answer));
-        let outcome: Outcome = self.ask(ANSWER, &params, PATIENCE).await?;
-        let answered = outcome.read().ok_or_else(|| self.silent())?;
-        Ok((answered, outcome.saved))
-    }
-
     /// The id of its process.
     pub fn process(&self) -> Option<u32> {
         folder::process(&self.path)
@@ -85,7 +44,8 @@ impl Gateway {
 
     /// The digest of its current configuration.
     pub async fn digest(&self) -> Result<String, ControlError> {
-        let about: About = self.ask(ABOUT, &Json::empty_object(), PATIENCE).await?;
+        let asked = timeout(PATIENCE, self.ask_about());
+        let about = asked.await.map_err(|_| self.silent())??;
         Ok(about.digest)
     }
 
@@ -110,51 +70,25 @@ impl Gateway {
                 Ok(Message::Reply { reply: Reply::Result(done), .. }) => return Ok(done),
                 Ok(Message::Reply { reply: Reply::Error(error), .. }) => {
                     return Err(match error.code {
-                        NOT_HERE => ControlError::NotHere(error.message),
+                        NOT_HERE => ControlError::Declined(error.message),
                         // A gateway of another version.
                         METHOD_NOT_FOUND => {
-                            ControlError::NotHere("it is of another version".to_owned())
+                            ControlError::Declined("it has another version".to_owned())
                         }
                         _ => ControlError::Refused(error.message),
                     });
                 }
                 Ok(Message::Notification { params, .. }) => {
-                    drop(hears(Heard::Event(params.unwrap_or_else(Json::empty_object))));
+                    drop(hears(OperationMessage::Event(params.unwrap_or_else(Json::empty_object))));
                 }
                 Ok(Message::Request { id, params, .. }) => {
-                    let asked = Heard::Ask(params.unwrap_or_else(Json::empty_object));
+                    let asked = OperationMessage::Ask(params.unwrap_or_else(Json::empty_object));
                     let Some(answer) = hears(asked) else { continue };
                     let typed = answer.await;
                     send(&mut writing, compose::reply(&id, &typed)).await.map_err(failed)?;
                 }
                 Err(_) => return Err(self.silent()),
             }
-        }
-    }
-
-    async fn listed(
-        &self,
-        method: &str,
-        params: &Json,
-        patience: Duration,
-    ) -> Result<(u64, Vec<OpenQuestion>), ControlError> {
-        let Listed { revision, questions } = self.ask(method, params, patience).await?;
-        let read = questions.into_iter().filter_map(Question::read);
-        Ok((revision, read.collect()))
-    }
-
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        method: &str,
-        params: &Json,
-        patience: Duration,
-    ) -> Result<T, ControlError> {
-        let asked = timeout(patience, self.exchange(method, params));
-        let reply = asked.await.map_err(|_| self.silent())??;
-        match reply {
-            Reply::Result(result) => result.read().map_err(|_| self.silent()),
-            Reply::Error(error) if error.code == UNKNOWN_QUESTION => Err(ControlError::Unknown),
-            Reply::Error(error) => Err(ControlError::Refused(error.message)),
         }
     }
 
@@ -175,17 +109,20 @@ impl Gateway {
         Ok(stream)
     }
 
-    async fn exchange(&self, method: &str, params: &Json) -> Result<Reply, ControlError> {
+    async fn ask_about(&self) -> Result<About, ControlError> {
         let failed = |cause: io::Error| ControlError::Io { path: self.path.clone(), cause };
         let (reading, mut writing) = self.connect().await?.into_split();
-        let mut line = compose::request(1, method, Some(params));
-        line.push(b'\n');
-        writing.write_all(&line).await.map_err(failed)?;
-        let most = if method == SHOW { MAX_LONG_LINE } else { MAX_LINE };
-        let line = read_line(&mut BufReader::new(reading), most).await.map_err(failed)?;
+        let line = compose::request(1, ABOUT, Some(&Json::empty_object()));
+        send(&mut writing, line).await.map_err(failed)?;
+        let line = read_line(&mut BufReader::new(reading), MAX_LINE).await.map_err(failed)?;
         let line = line.ok_or_else(|| self.silent())?;
         match Message::parse(&line) {
-            Ok(Message::Reply { reply, .. }) => Ok(reply),
+            Ok(Message::Reply { reply: Reply::Result(result), .. }) => {
+                result.read().map_err(|_| self.silent())
+            }
+            Ok(Message::Reply { reply: Reply::Error(error), .. }) => {
+                Err(ControlError::Refused(error.message))
+            }
             Ok(Message::Request { .. } | Message::Notification { .. }) | Err(_) => {
                 Err(self.silent())
             }
@@ -201,13 +138,8 @@ impl Gateway {
 fn not_here(line: &[u8]) -> Option<ControlError> {
     match Message::parse(&Bytes::copy_from_slice(line)) {
         Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == NOT_HERE => {
-            Some(ControlError::NotHere(error.message))
+            Some(ControlError::Declined(error.message))
         }
         _ => None,
     }
-}
-
-fn written(value: &impl serde::Serialize) -> Json {
-    // Plain texts and numbers always serialize.
-    Json::from_value(value).unwrap_or_else(|_| Json::empty_object())
 }

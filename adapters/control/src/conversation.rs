@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use crate::MAX_LINE;
 use crate::message::{ASK, EVENT};
-use crate::server::{ControlEndpoint, NotHere};
+use crate::server::{ControlEndpoint, Declined};
 
 /// Timeout for a shell to read a message: people read page by page.
 const MAX_PAUSE: Duration = Duration::from_mins(10);
@@ -35,11 +35,11 @@ pub enum Outgoing {
 }
 
 /// The shell's handler of messages. A question returns its answer.
-pub type Hears<'a> = &'a (dyn Fn(Heard) -> Option<BoxFuture<'static, Json>> + Sync);
+pub type Hears<'a> = &'a (dyn Fn(OperationMessage) -> Option<BoxFuture<'static, Json>> + Sync);
 
 /// A message of a running operation, at the shell.
 #[derive(Debug)]
-pub enum Heard {
+pub enum OperationMessage {
     /// An event.
     Event(Json),
     /// A question.
@@ -60,7 +60,7 @@ impl Shell<'_> {
         &mut self,
         endpoint: &dyn ControlEndpoint,
         request: Json,
-    ) -> io::Result<Result<Json, NotHere>> {
+    ) -> io::Result<Result<Json, Declined>> {
         let (events, mut coming) = channel(MAX_WAITING);
         let mut running = endpoint.run(request, events);
         let mut asked: HashMap<RequestId, oneshot::Sender<Json>> = HashMap::new();

@@ -14,8 +14,8 @@ mod client;
 mod conversation;
 
 pub use client::{Gateway, find};
-pub use conversation::{Heard, Hears, Outgoing};
-pub use server::{Control, ControlEndpoint, NotHere};
+pub use conversation::{Hears, OperationMessage, Outgoing};
+pub use server::{Control, ControlEndpoint, Declined};
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum ControlError {
         cause: io::Error,
     },
     /// The folder belongs to another user, or is not a folder.
-    #[error("{} belongs to somebody else or is no folder", path.display())]
+    #[error("{} belongs to another user or is not a folder", path.display())]
     Foreign {
         /// The path.
         path: PathBuf,
@@ -57,12 +57,9 @@ pub enum ControlError {
         /// The path.
         path: PathBuf,
     },
-    /// There is no open question with this id.
-    #[error("there is no open question of that name")]
-    Unknown,
     /// The gateway does not run the operation; nothing was done.
-    #[error("the gateway does not run it: {0}")]
-    NotHere(String),
+    #[error("the gateway refused the operation: {0}")]
+    Declined(String),
     /// The gateway refuses the request.
     #[error("{0}")]
     Refused(String),

@@ -8,10 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_hub::Approvals;
-use capstan_hub::approvals::AnswerError;
 use capstan_hub::ports::BoxFuture;
-use capstan_wire::protocol::{INVALID_PARAMS, METHOD_NOT_FOUND};
+use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, Message, RequestId, compose};
 use rustix::process::{geteuid, getpid};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -23,23 +21,14 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use crate::conversation::{Outgoing, Shell};
-use crate::message::{
-    ABOUT, ANSWER, About, LIST, Listed, NOT_HERE, NOT_TAKEN, Outcome, Question, RUN, SHOW, Said,
-    Show, UNKNOWN_QUESTION, WATCH, Watch,
-};
+use crate::message::{ABOUT, NOT_HERE, RUN};
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
 /// Maximum number of concurrent shells; further ones are refused.
 const MAX_SHELLS: usize = 64;
 
-/// Maximum wait of a shell for a change.
-const MAX_WAIT: Duration = Duration::from_secs(30);
-
 /// A running gateway, as reached by shells.
 pub trait ControlEndpoint: Send + Sync + 'static {
-    /// The pending approvals.
-    fn approvals(&self) -> Arc<Approvals>;
-
     /// The digest of the configuration in force.
     fn digest(&self) -> String;
 
@@ -50,12 +39,12 @@ pub trait ControlEndpoint: Send + Sync + 'static {
         &self,
         request: Json,
         messages: Sender<Outgoing>,
-    ) -> BoxFuture<'_, Result<Json, NotHere>>;
+    ) -> BoxFuture<'_, Result<Json, Declined>>;
 }
 
 /// An operation does not run here, and nothing was done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotHere(pub String);
+pub struct Declined(pub String);
 
 /// A socket for shells. It is removed on drop.
 #[derive(Debug)]
@@ -115,14 +104,14 @@ impl Control {
                 Ok((stream, _)) => stream,
                 Err(error) => {
                     // Usually too many open files, which is temporary.
-                    warn!(%error, "the control socket takes nobody in right now");
+                    warn!(%error, "the control socket cannot accept connections");
                     sleep(Duration::from_secs(1)).await;
                     continue;
                 }
             };
             while shells.try_join_next().is_some() {}
             if !self.admits(&stream) {
-                warn!("somebody else wanted to use the control socket, and was sent away");
+                warn!("a process of another user tried to use the control socket, and was refused");
                 continue;
             }
             let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
@@ -133,7 +122,7 @@ impl Control {
             let endpoint = Arc::clone(&endpoint);
             shells.spawn(async move {
                 if let Err(error) = talk(stream, &*endpoint).await {
-                    debug!(%error, "a shell went away");
+                    debug!(%error, "a shell disconnected");
                 }
                 drop(place);
             });
@@ -178,12 +167,10 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
                 let request = params.unwrap_or_else(Json::empty_object);
                 let mut shell = Shell { reading: &mut reading, writing: &mut writing };
                 let done = shell.run(endpoint, request).await?;
-                let refused = |NotHere(message)| Fault { code: NOT_HERE, message };
+                let refused = |Declined(message)| Fault { code: NOT_HERE, message };
                 reply(&id, done.map_err(refused))
             }
-            Ok(Message::Request { id, method, params }) => {
-                reply(&id, answer(endpoint, &method, params.as_ref()).await)
-            }
+            Ok(Message::Request { id, method, .. }) => reply(&id, answer(endpoint, &method)),
             // Only requests get a reply.
             Ok(Message::Notification { .. } | Message::Reply { .. }) | Err(_) => return Ok(()),
         };
@@ -211,7 +198,7 @@ pub(crate) async fn read_line(
     match line.pop() {
         None => Ok(None),
         Some(b'\n') => Ok(Some(line.into())),
-        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line has no end")),
+        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "the line is too long")),
     }
 }
 
@@ -222,73 +209,12 @@ fn reply(id: &RequestId, result: Result<Json, Fault>) -> Vec<u8> {
     }
 }
 
-async fn answer(
-    endpoint: &dyn ControlEndpoint,
-    method: &str,
-    params: Option<&Json>,
-) -> Result<Json, Fault> {
-    let approvals = &*endpoint.approvals();
-    match method {
-        ABOUT => written(&About { digest: endpoint.digest() }),
-        LIST => listed(approvals).await,
-        WATCH => {
-            let Watch { revision, wait } = read(params)?;
-            let wait = Duration::from_millis(wait).min(MAX_WAIT);
-            // After the timeout, the unchanged list is the answer.
-            drop(timeout(wait, approvals.changed(revision)).await);
-            listed(approvals).await
-        }
-        SHOW => {
-            let Show { id } = read(params)?;
-            written(&Question::from(approvals.question(&id).await?))
-        }
-        ANSWER => {
-            let said: Said = read(params)?;
-            let answer = said.read().ok_or_else(|| invalid("the answer is not understood"))?;
-            let (answered, saved) = approvals.answer(&said.id, answer).await?;
-            written(&Outcome::new(&answered, saved))
-        }
-        unknown => {
-            let message = format!("method `{unknown}` is not known here");
-            Err(Fault { code: METHOD_NOT_FOUND, message })
-        }
+fn answer(endpoint: &dyn ControlEndpoint, method: &str) -> Result<Json, Fault> {
+    if method != ABOUT {
+        let message = format!("method `{method}` is not known here");
+        return Err(Fault { code: METHOD_NOT_FOUND, message });
     }
-}
-
-async fn listed(approvals: &Approvals) -> Result<Json, Fault> {
-    let (revision, questions) = approvals.questions().await;
-    let questions = questions.into_iter().map(Question::from).collect();
-    written(&Listed { revision, questions })
-}
-
-fn read<T: serde::de::DeserializeOwned>(params: Option<&Json>) -> Result<T, Fault> {
-    let params = params.ok_or_else(|| invalid("there are no params"))?;
-    params.read().map_err(|_| invalid("the params do not fit"))
-}
-
-fn written(value: &impl serde::Serialize) -> Result<Json, Fault> {
-    Json::from_value(value)
-        .map_err(|_| Fault { code: NOT_TAKEN, message: "the answer cannot be written".to_owned() })
-}
-
-fn invalid(message: &str) -> Fault {
-    Fault { code: INVALID_PARAMS, message: message.to_owned() }
-}
-
-// === impl Fault ===
-
-impl From<AnswerError> for Fault {
-    fn from(error: AnswerError) -> Self {
-        let is_unknown = matches!(error, AnswerError::Unknown { .. });
-        let code = if is_unknown { UNKNOWN_QUESTION } else { NOT_TAKEN };
-        let mut message = error.to_string();
-        let mut cause = std::error::Error::source(&error);
-        while let Some(next) = cause {
-            message = format!("{message}: {next}");
-            cause = next.source();
-        }
-        Self { code, message }
-    }
+    Ok(compose::object(&[("digest", &compose::string(&endpoint.digest()))]))
 }
 
 #[cfg(test)]
@@ -300,30 +226,25 @@ mod tests {
     struct Nothing;
 
     impl ControlEndpoint for Nothing {
-        fn approvals(&self) -> Arc<Approvals> {
-            Arc::default()
-        }
-
         fn digest(&self) -> String {
             String::new()
         }
 
-        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, NotHere>> {
-            panic!("nobody may come so far")
+        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, Declined>> {
+            panic!("a stranger was let in")
         }
     }
 
     #[tokio::test]
-    async fn whoever_is_somebody_else_gets_no_answer() {
+    async fn another_user_gets_no_answer() {
         let folder = tempfile::TempDir::new().unwrap();
         let ours = Control::open(folder.path()).unwrap();
         let other = geteuid().as_raw() + 1;
         let served = tokio::spawn(ours.for_user(other).serve(Arc::new(Nothing)));
         let gateways = find(&[folder.path().to_owned()]);
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
-        assert!(gateway.questions().await.is_err());
         assert!(gateway.digest().await.is_err());
-        let hears = |_: crate::Heard| -> Option<BoxFuture<'static, Json>> { None };
+        let hears = |_: crate::OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
         assert!(gateway.run(&Json::empty_object(), &hears).await.is_err());
         served.abort();
     }

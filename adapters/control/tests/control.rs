@@ -8,13 +8,10 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use capstan_control::{
-    Control, ControlEndpoint, ControlError, Gateway, Heard, NotHere, Outgoing, find,
+    Control, ControlEndpoint, ControlError, Declined, Gateway, OperationMessage, Outgoing, find,
 };
-use capstan_hub::Approvals;
-use capstan_hub::approvals::{Answer, Extent};
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::{Json, compose};
 use tempfile::TempDir;
@@ -39,8 +36,7 @@ fn gateway(folder: &Path) -> JoinSet<()> {
 /// never ends if it is `stay`.
 #[derive(Default)]
 struct Parrot {
-    approvals: Arc<Approvals>,
-    /// How many commands are running.
+    /// The number of running commands.
     running: Arc<AtomicUsize>,
 }
 
@@ -54,20 +50,16 @@ impl Drop for Runs {
 }
 
 impl ControlEndpoint for Parrot {
-    fn approvals(&self) -> Arc<Approvals> {
-        Arc::clone(&self.approvals)
-    }
-
     fn digest(&self) -> String {
         "d1g3st".to_owned()
     }
 
-    fn run(&self, order: Json, events: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, NotHere>> {
+    fn run(&self, order: Json, events: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, Declined>> {
         self.running.fetch_add(1, Ordering::SeqCst);
         let runs = Runs(Arc::clone(&self.running));
         Box::pin(async move {
             let _runs = runs;
-            let word: String = order.read().map_err(|_| NotHere("no word".to_owned()))?;
+            let word: String = order.read().map_err(|_| Declined("no word".to_owned()))?;
             events.try_send(Outgoing::Event(order)).unwrap();
             match word.as_str() {
                 "ask" => {
@@ -88,13 +80,13 @@ impl ControlEndpoint for Parrot {
 /// Runs a word: what came back, and what was said meanwhile. Every question is answered with `me`.
 async fn run(gateway: &Gateway, word: &str) -> (Result<String, ControlError>, Vec<String>) {
     let lines = Mutex::new(Vec::new());
-    let hears = |line: Heard| -> Option<BoxFuture<'static, Json>> {
+    let hears = |line: OperationMessage| -> Option<BoxFuture<'static, Json>> {
         match line {
-            Heard::Event(said) => {
+            OperationMessage::Event(said) => {
                 lines.lock().unwrap().push(said.to_string());
                 None
             }
-            Heard::Ask(question) => {
+            OperationMessage::Ask(question) => {
                 lines.lock().unwrap().push(question.to_string());
                 Some(Box::pin(async { compose::string("me") }))
             }
@@ -129,9 +121,12 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     let running = Arc::clone(&parrot.running);
     let _tasks = tokio::spawn(control.serve(Arc::new(parrot)));
     let found = find(&[home.path().to_owned()]);
-    let hears = |_: Heard| -> Option<BoxFuture<'static, Json>> { None };
+    let hears = |_: OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
     let refused = found[0].run(&compose::number(1), &hears).await;
-    assert!(matches!(&refused, Err(ControlError::NotHere(why)) if why == "no word"), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(ControlError::Declined(why)) if why == "no word"),
+        "{refused:?}"
+    );
     let gone = found[0].clone();
     let shell = tokio::spawn(async move { run(&gone, "stay").await });
     while running.load(Ordering::SeqCst) == 0 {
@@ -143,7 +138,7 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     }
 }
 
-/// What comes back over a plain connection, until it is closed.
+/// The bytes that a plain connection returns until it is closed.
 async fn raw(path: &Path, text: &[u8]) -> String {
     let mut stream = UnixStream::connect(path).await.unwrap();
     // It may be closed before all is written.
@@ -162,7 +157,7 @@ async fn folder_and_socket_are_closed_to_others_and_the_socket_goes_with_its_gat
     let found = find(std::slice::from_ref(&folder));
     assert_eq!(found.len(), 1);
     assert_eq!((mode(&folder), mode(found[0].path())), (0o700, 0o600));
-    assert_eq!(found[0].questions().await.unwrap(), (0, Vec::new()));
+    assert_eq!(found[0].digest().await.unwrap(), "d1g3st");
     tasks.shutdown().await;
     assert!(find(&[folder]).is_empty());
 }
@@ -197,31 +192,11 @@ async fn what_a_dead_gateway_left_is_cleared_away() {
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
     drop(UnixListener::bind(&stale).unwrap());
     let found = find(&[home.path().to_owned()]);
-    assert!(matches!(found[0].questions().await, Err(ControlError::Io { .. })));
+    assert!(matches!(found[0].digest().await, Err(ControlError::Io { .. })));
     assert!(!stale.exists(), "who finds it dead removes it");
     drop(UnixListener::bind(&stale).unwrap());
     let _tasks = gateway(home.path());
     assert!(!stale.exists(), "and so does the next gateway");
-}
-
-#[tokio::test]
-async fn an_answer_to_no_question_is_refused() {
-    let home = TempDir::new().unwrap();
-    let _tasks = gateway(home.path());
-    let found = find(&[home.path().to_owned()]);
-    for answer in [Answer::No, Answer::Yes(Extent::Once)] {
-        let answered = found[0].answer("k7f2", answer).await;
-        assert!(matches!(answered, Err(ControlError::Unknown)), "{answered:?}");
-    }
-}
-
-#[tokio::test]
-async fn nothing_to_see_is_an_answer_too() {
-    let home = TempDir::new().unwrap();
-    let _tasks = gateway(home.path());
-    let found = find(&[home.path().to_owned()]);
-    let seen = found[0].questions_after(0, Duration::from_millis(1)).await.unwrap();
-    assert_eq!(seen, (0, Vec::new()));
 }
 
 #[tokio::test]
@@ -233,24 +208,11 @@ async fn what_is_no_request_gets_no_answer_and_harms_nobody() {
     for text in [&b"\n"[..], b"hello\n", b"{}\n", b"[1,2]\n", b"", b"{\"a\":1", long.as_slice()] {
         assert_eq!(raw(&path, text).await, "");
     }
-    for (request, code) in [
-        (r#"{"jsonrpc":"2.0","id":1,"method":"approvals/everything"}"#, "-32601"),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"approvals/answer"}"#, "-32602"),
-        (
-            r#"{"jsonrpc":"2.0","id":1,"method":"approvals/answer","params":{"id":"a","answer":"maybe"}}"#,
-            "-32602",
-        ),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"approvals/watch","params":{}}"#, "-32602"),
-    ] {
-        let answer = raw(&path, format!("{request}\n").as_bytes()).await;
-        assert!(answer.contains(code), "{request}: {answer}");
-    }
-    let listed =
-        raw(&path, b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"approvals/list\"}\n").await;
-    assert_eq!(
-        listed,
-        "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"revision\":0,\"questions\":[]}}\n"
-    );
+    let unknown = r#"{"jsonrpc":"2.0","id":1,"method":"approvals/list"}"#;
+    let answer = raw(&path, format!("{unknown}\n").as_bytes()).await;
+    assert!(answer.contains("-32601"), "{answer}");
+    let about = raw(&path, b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"gateway/about\"}\n").await;
+    assert_eq!(about, "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{\"digest\":\"d1g3st\"}}\n");
 }
 
 #[tokio::test]
@@ -263,11 +225,11 @@ async fn more_shells_than_there_is_room_for_are_sent_away() {
         held.push(UnixStream::connect(found[0].path()).await.unwrap());
     }
     // Connections are taken in order, so by now every place is held.
-    assert!(found[0].questions().await.is_err());
+    assert!(found[0].digest().await.is_err());
     let (refused, _) = run(&found[0], "hello").await;
-    assert!(matches!(refused, Err(ControlError::NotHere(_))), "nothing was done: {refused:?}");
+    assert!(matches!(refused, Err(ControlError::Declined(_))), "nothing was done: {refused:?}");
     drop(held);
-    while found[0].questions().await.is_err() {
+    while found[0].digest().await.is_err() {
         tokio::task::yield_now().await;
     }
 }

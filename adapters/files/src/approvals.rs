@@ -60,7 +60,7 @@ pub struct Approved {
 #[non_exhaustive]
 pub enum ApprovalsError {
     /// The store could not be read or written.
-    #[error("the approvals of project files are not usable")]
+    #[error("the list of trusted project files cannot be used")]
     File(#[source] FileError),
     /// The store is damaged.
     #[error("`{}` is damaged: {problem} (a copy is kept as `{}`)", store.display(), kept.display())]
@@ -199,7 +199,7 @@ impl ApprovalsError {
         match self {
             Self::File(error) => error.hint(),
             Self::Corrupt { store, .. } => Some(format!(
-                "repair `{}` or remove it; then every project file is asked for again",
+                "repair `{}`, or remove it and trust the project files again",
                 store.display()
             )),
             Self::BadPath { .. } => None,
@@ -219,7 +219,7 @@ fn parse(text: Option<&str>) -> Result<Records, NotAStore> {
         serde_json::from_str(text).map_err(|error| NotAStore(error.to_string()))?;
     for (path, record) in &records {
         if record.hash != hash(record.text.as_bytes()) {
-            return Err(NotAStore(format!("the text of `{path}` does not fit its hash")));
+            return Err(NotAStore(format!("the text of `{path}` does not match its hash")));
         }
     }
     Ok(records)

@@ -63,7 +63,7 @@ pub enum BundleFault {
     #[error("it has no `manifest.json`")]
     NoManifest,
     /// A file in it would be written outside of the folder.
-    #[error("it contains `{0}`, a path that leads out of it")]
+    #[error("it contains `{0}`, a path outside of it")]
     Escapes(String),
     /// It contains a link, a pipe or a device.
     #[error("it contains `{0}`, which is neither a file nor a folder")]
@@ -144,7 +144,7 @@ impl BundleError {
             | BundleFault::Special(_)
             | BundleFault::Twice(_)
             | BundleFault::Encrypted(_) => {
-                Some("nothing was unpacked; ask whoever made the bundle".to_owned())
+                Some("nothing was unpacked; report this to the author of the bundle".to_owned())
             }
             BundleFault::TooLarge(_) | BundleFault::TooMany(_) | BundleFault::TooMuch(_) => {
                 Some("nothing was unpacked; unpack it yourself and name its folder".to_owned())

@@ -46,7 +46,7 @@ impl Cache {
         key: &str,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> io::Result<()> {
-        let path = self.file(key).ok_or_else(|| io::Error::other("that is no key"))?;
+        let path = self.file(key).ok_or_else(|| io::Error::other("invalid key"))?;
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         if !path.exists() {
             self.make_room();

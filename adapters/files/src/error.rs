@@ -128,7 +128,7 @@ impl FileError {
                 Some(format!("save `{}` as UTF-8 in an editor", path.display()))
             }
             Self::TooManyLinks { path } => {
-                Some(format!("`readlink -f {}` shows where it leads", path.display()))
+                Some(format!("`readlink -f {}` shows its target", path.display()))
             }
             Self::Locked { holder: Some(pid), .. } => {
                 Some(format!("try again when process {pid} has ended"))
@@ -137,7 +137,7 @@ impl FileError {
                 Some("try again when the other program is done".to_owned())
             }
             Self::ReadOnly { path } => {
-                Some(format!("`chmod u+w {}` if you want it changed", path.display()))
+                Some(format!("to allow changes, run `chmod u+w {}`", path.display()))
             }
             Self::Owner { .. } => Some("run the command as the owner of the file".to_owned()),
             Self::Sync { .. } => Some("check the health of the disk".to_owned()),

@@ -66,7 +66,7 @@ fn file(writer: &mut ZipWriter<Cursor<Vec<u8>>>, name: &str, content: &[u8]) {
     writer.write_all(content).unwrap();
 }
 
-/// The same archive with other bytes wherever these stand; names keep their length.
+/// Replaces all occurrences of some bytes in an archive; names keep their length.
 fn with(archive: &[u8], old: &str, new: &str) -> Vec<u8> {
     assert_eq!(old.len(), new.len());
     let mut bytes = archive.to_vec();

@@ -1,4 +1,4 @@
-//! What an edit promises: all or nothing, one at a time, and no traces.
+//! Edits are atomic and exclusive, and leave no temporary files.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
@@ -11,7 +11,7 @@ use std::thread;
 
 use capstan_files::{Change, EditFileError, FileError, MAX_SIZE, edit};
 
-/// Puts `text` in the place of whatever the file holds.
+/// Replaces the content of the file by `text`.
 fn put(path: &Path, text: &str) -> Result<Change, EditFileError<Infallible>> {
     edit(path, |_| Ok(text.to_owned())).map(|edited| edited.change)
 }

@@ -22,7 +22,7 @@ const ROUNDS: u64 = 500;
 /// Lines of a text: enough that writing it takes several system calls' time.
 const LINES: usize = 2000;
 
-/// How the child reports a number that is written.
+/// The prefix of the child's reports about written numbers.
 const WRITTEN: &str = "written ";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Changes in other programs' files: taken back byte for byte, whatever happens in between.
+//! Changes in other programs' files are reverted byte for byte.
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
 use std::convert::Infallible;
@@ -99,7 +99,7 @@ fn a_kept_text_that_is_gone_or_changed_is_not_put_back() {
 
 #[test]
 fn a_change_that_was_noted_and_never_made_takes_nothing_away() {
-    // What a program leaves that is killed before it writes the file.
+    // The state after a program was killed before it wrote the file.
     let desk = Desk::with(BEFORE);
     desk.put();
     fs::write(desk.file(), BEFORE).unwrap();

@@ -10,7 +10,7 @@ use std::time::Duration;
 use capstan_files::Watch;
 use tempfile::TempDir;
 
-/// How long a change may take on a machine that is busy with other things.
+/// Time limit for a change to be noticed on a busy machine.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Watches this file, does something, and waits until it is told.
@@ -69,7 +69,7 @@ fn other_files_and_reading_are_not_told_of() {
     let (watch, told) = watching(&folder.path().join("f"));
     fs::write(folder.path().join("other"), "new").unwrap();
     fs::read(folder.path().join("f")).unwrap();
-    // What comes last is told of, and nothing before it.
+    // Only the last change is reported.
     fs::remove_file(folder.path().join("f")).unwrap();
     told.recv_timeout(LIMIT).unwrap();
     drop(watch);

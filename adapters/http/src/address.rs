@@ -62,7 +62,9 @@ impl WebAddress {
 
     fn found(url: Url) -> Result<Self, String> {
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("its address has a login in it, which only the configuration may".into());
+            return Err(
+                "its address contains a login, which is allowed only in the configuration".into()
+            );
         }
         Ok(Self { url, socket: None, loopback: Loopback::Refused })
     }
@@ -148,7 +150,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 fn http_url<E: std::fmt::Display>(url: Result<Url, E>) -> Result<Url, String> {
     let url = url.map_err(|error| format!("its `url` cannot be read: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(format!("its `url` begins with `{}`, which is no HTTP", url.scheme()));
+        return Err(format!("its `url` begins with `{}`, which is not HTTP", url.scheme()));
     }
     Ok(url)
 }

@@ -181,7 +181,7 @@ impl Client {
         let location = response.headers.get(LOCATION).and_then(|value| value.to_str().ok());
         let next = location.and_then(|location| from.join(location).ok());
         let Some(next) = next else {
-            let words = "it redirects to nowhere".to_owned();
+            let words = "it redirects without a target".to_owned();
             return Err(HttpError::Redirected { status, words });
         };
         let origin = next.origin().ascii_serialization();
@@ -328,7 +328,7 @@ fn far(address: &WebAddress, guard: AddressGuard) -> Result<reqwest::Client, Str
     if address.socket.is_some() || is_loopback(&address.url) {
         builder = builder.no_proxy();
     }
-    builder.build().map_err(|error| format!("no HTTP client could be made: {error}"))
+    builder.build().map_err(|error| format!("the HTTP client could not be created: {error}"))
 }
 
 /// True if an address may be suggested in an error.

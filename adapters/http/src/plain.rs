@@ -63,9 +63,9 @@ impl Client {
     fn request(&self, request: PlainRequest) -> Result<HttpRequest, HttpError> {
         let PlainRequest { method, path, query, headers, body } = request;
         let url = exact(self.target().url(), &path, query.as_deref())
-            .ok_or(HttpError::Unfit("its path does not stay as it is"))?;
+            .ok_or(HttpError::Unfit("its path would change when it is sent"))?;
         let method = Method::from_bytes(method.as_bytes())
-            .map_err(|_| HttpError::Unfit("its method is none"))?;
+            .map_err(|_| HttpError::Unfit("its method is invalid"))?;
         let (to, body) = (url.into(), Payload::from(body));
         let mut request = HttpRequest { method, to, headers: HeaderMap::new(), body };
         for (name, value) in headers {

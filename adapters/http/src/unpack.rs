@@ -36,7 +36,7 @@ impl Unpacker {
             if taken == 0 {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
-                    "something follows its end",
+                    "it has data after its end",
                 ));
             }
             self.packed.advance(taken);

@@ -82,7 +82,9 @@ impl Connector {
             Ok(Err(HandshakeError::Failed(fault))) => Err(fault),
             Ok(Err(HandshakeError::DiedInProbe(reason))) => Err(Fault::Unreachable(reason)),
             Err(_) => Err(Fault::Unreachable(match context.ring.last() {
-                Some(line) => format!("it did not answer within {limit:?}; its last words: {line}"),
+                Some(line) => {
+                    format!("it did not answer within {limit:?}; last line of its output: {line}")
+                }
                 None => format!("it did not answer within {limit:?}"),
             })),
         }

@@ -17,10 +17,10 @@ pub(crate) enum Fault {
     #[error("{0}")]
     Elsewhere(String),
     /// The server requires a login.
-    #[error("it wants a login: {0}")]
+    #[error("it requires a login: {0}")]
     Login(String),
     /// The server recognizes our login and refuses access.
-    #[error("it refuses us: {0}")]
+    #[error("it refused access: {0}")]
     Forbidden(String),
     /// The server accepts no more requests for a while.
     #[error("it takes no more requests for now")]

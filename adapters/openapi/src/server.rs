@@ -88,7 +88,7 @@ impl ToolSource for OpenApiSource {
         let given = object::get(ticket.params(), "arguments").unwrap_or_else(Json::empty_object);
         offered.check(&given).map_err(invalid)?;
         let arguments =
-            Arguments::read(&given).map_err(|_| invalid("they are no object".to_owned()))?;
+            Arguments::read(&given).map_err(|_| invalid("they are not an object".to_owned()))?;
         let request = operation.request(&known.base, &arguments).map_err(invalid)?;
         debug!(server = %self.settings.name, tool = operation.name, "sending a request");
         let credentials = offered.means.for_call();
@@ -286,7 +286,7 @@ fn nothing(found: &Found) -> String {
         (Some(first), _) => format!("none of its operations can be offered: {first}"),
         (None, 0) => "its document has no operations".to_owned(),
         (None, all) => {
-            format!("`tags`, `only` and `except` leave none of its {all} operations")
+            format!("`tags`, `only` and `except` exclude all of its {all} operations")
         }
     }
 }

@@ -69,7 +69,7 @@ pub enum SpawnError {
     #[error("`{}` does not exist", .0.display())]
     NoFile(PathBuf),
     /// A file that cannot be run.
-    #[error("`{}` is not a program that may be run", .0.display())]
+    #[error("`{}` is not executable", .0.display())]
     NoProgram(PathBuf),
     /// No such folder.
     #[error("its folder `{}` does not exist", .0.display())]

@@ -1,4 +1,4 @@
-//! Asks a registry what servers there are, and fetches bundles.
+//! Searches registries of servers, and downloads bundles.
 //!
 //! A registry speaks the read-only interface of the official one (`/v0.1/servers`), under any
 //! address. What it says is bounded in size and time, and a bundle is kept only if it has the
@@ -19,10 +19,10 @@ use tokio::time::timeout;
 /// The official registry.
 pub const OFFICIAL: &str = "https://registry.modelcontextprotocol.io";
 
-/// How long a question may take.
+/// Time limit of a request.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a bundle may take.
+/// Time limit of a download.
 const DOWNLOAD: Duration = Duration::from_mins(5);
 
 /// Longest answer to a question, in bytes.
@@ -56,13 +56,13 @@ pub enum RegistryError {
     #[error("{0} has no `{1}`")]
     Unknown(Url, String),
     /// It does not answer.
-    #[error("{0} cannot be asked")]
+    #[error("the request to {0} failed")]
     Unreachable(Url, #[source] HttpError),
     /// It did not answer in time.
     #[error("{0} did not answer within {1:?}")]
     TimedOut(Url, Duration),
     /// A rule about addresses refuses to connect there.
-    #[error("{0} is not connected to")]
+    #[error("a connection to {0} is not allowed")]
     Blocked(Url, #[source] HttpError),
     /// It answers with an error.
     #[error("{0} answers with {1}")]
@@ -70,19 +70,17 @@ pub enum RegistryError {
     /// It says more than we take.
     #[error("{0} answers with more than {1} MiB")]
     TooLarge(Url, usize),
-    /// What it says is not what registries say.
+    /// The answer does not have the format of a registry.
     #[error("{0} does not answer like a registry")]
     Shape(Url, #[source] serde_json::Error),
-    /// What it offers cannot be used.
+    /// The offer cannot be used.
     #[error(transparent)]
     Offer(#[from] BadOffer),
     /// The bundle is not the one that was meant.
-    #[error("{0} is not what the registry describes: its digest is another one")]
+    #[error("{0} does not match the digest in the registry")]
     Digest(Url),
     /// The registry does not say which bundle is meant.
-    #[error(
-        "the registry gives no digest for {0}, so that nobody knows whether it is the right one"
-    )]
+    #[error("the registry has no digest for {0}, so the download cannot be verified")]
     NoDigest(Url),
 }
 
@@ -149,7 +147,7 @@ impl Registry {
         Ok(found.into_iter().take(most).map(|(_, offer)| offer).collect())
     }
 
-    /// What is offered under this name, in this version or the latest.
+    /// Fetches the offer with this name, in this version or the latest.
     pub async fn offer(&self, name: &str, version: Option<&str>) -> Result<Offer, RegistryError> {
         let mut url = self.base.clone();
         if let Ok(mut path) = url.path_segments_mut() {
@@ -241,7 +239,7 @@ impl Registry {
     }
 }
 
-/// How well an offer fits: all words in its short name, in its name, or anywhere; `None` when one is
+/// The rank of an offer: all words in its short name, in its name, or anywhere; `None` if one is
 /// missing.
 fn rank(offer: &Offer, words: &[String]) -> Option<u8> {
     let short = offer.short_name().to_lowercase();

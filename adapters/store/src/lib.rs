@@ -1,21 +1,21 @@
 //! Persistent state, in a database.
 //!
 //! [`Database`] is the store of one operator: one file, opened at the first query, and shared by
-//! all processes of the operator. `pins` stores approved definitions, `usage` the number of calls
+//! all processes of the operator. `pins` stores the pinned definitions, `usage` the number of calls
 //! per server; `schema` migrates an older file. `open` checks that the file is intact, with the
-//! help of `witness`; `aside` keeps a damaged one.
+//! help of `pinned_servers`; `backup` keeps a damaged one.
 //!
 //! The statements use only what `SQLite` and `PostgreSQL` have in common, so that a server can
 //! replace the file.
 
-mod aside;
+mod backup;
 mod damage;
 mod lock;
 mod open;
 mod pins;
 mod schema;
 mod usage;
-mod witness;
+mod pinned_servers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -54,7 +54,7 @@ impl Database {
     /// If it cannot be opened.
     pub async fn check(&self) -> Result<Vec<PathBuf>, StoreError> {
         self.pool().await?;
-        Ok(aside::all(&self.path))
+        Ok(backup::all(&self.path))
     }
 
     /// The open file.
@@ -71,7 +71,7 @@ impl Database {
             }
             self.forget(&cell);
         }
-        let what = format!("the database {} is replaced again and again", self.path.display());
+        let what = format!("the database {} is replaced repeatedly", self.path.display());
         Err(StoreError { what, cause: None })
     }
 
@@ -149,7 +149,7 @@ impl Database {
         .execute(&pool)
         .await
         .map(drop)
-        .map_err(|cause| self.failed(file, "took no approval", cause))
+        .map_err(|cause| self.failed(file, "did not accept an approval", cause))
     }
 
     async fn delete_one(&self, binding: &Binding, now: Timestamp) -> Result<bool, StoreError> {
@@ -172,7 +172,7 @@ impl Database {
         .execute(&pool)
         .await
         .map(|done| done.rows_affected() == 1)
-        .map_err(|cause| self.failed(file, "gave no approval", cause))
+        .map_err(|cause| self.failed(file, "did not return an approval", cause))
     }
 
     async fn select(&self, now: Timestamp, most: u32) -> Result<Vec<Grant>, StoreError> {
@@ -186,9 +186,9 @@ impl Database {
         .bind(i64::from(most))
         .fetch_all(&pool)
         .await
-        .map_err(|cause| self.failed(file, "listed no approvals", cause))?;
+        .map_err(|cause| self.failed(file, "did not list the approvals", cause))?;
         let grants = rows.iter().map(grant).collect::<Result<Vec<_>, _>>();
-        let grants = grants.map_err(|cause| self.failed(file, "has a row that is none", cause))?;
+        let grants = grants.map_err(|cause| self.failed(file, "has an invalid row", cause))?;
         Ok(grants.into_iter().flatten().collect())
     }
 

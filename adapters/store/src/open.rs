@@ -2,7 +2,7 @@
 //!
 //! An intact file is opened under a shared lock. Everything else happens under an exclusive one:
 //! creating the file, migrating it, keeping a damaged one under another name. Then servers that are
-//! in the [`Witness`] but not in the database are entered as lost.
+//! in the [`PinnedServersFile`] but not in the database are entered as lost.
 //!
 //! **Invariant:** no server counts as new because the file was damaged, emptied, deleted or
 //! replaced.
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
-use crate::aside::keep_aside;
+use crate::backup::keep_aside;
 use crate::damage::{is_busy, is_damage};
 use crate::lock::Lock;
+use crate::pinned_servers::{Owner, PinnedServers, PinnedServersFile};
 use crate::schema::{self, SchemaError};
-use crate::witness::{Owner, Testimony, Witness};
 
 /// Timeout for another process that writes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -79,7 +79,7 @@ pub(crate) enum OpenError {
 /// A file to open.
 pub(crate) struct Opening<'a> {
     path: &'a Path,
-    witness: Witness,
+    witness: PinnedServersFile,
     /// The file that turned out to be damaged during use.
     damaged: Option<FileId>,
 }
@@ -95,7 +95,7 @@ enum Finding {
 
 impl<'a> Opening<'a> {
     pub(crate) fn new(path: &'a Path, damaged: Option<FileId>) -> Self {
-        Self { path, witness: Witness::beside(path), damaged }
+        Self { path, witness: PinnedServersFile::beside(path), damaged }
     }
 
     /// Opens the file. If it is not intact, it is kept under another name and a new one is created.
@@ -117,7 +117,7 @@ impl<'a> Opening<'a> {
     pub(crate) async fn testify(&self, pool: &SqlitePool) -> Result<(), OpenError> {
         let _lock = Lock::exclusive(self.path).await?;
         let mut all = owners(pool).await?;
-        if let Testimony::Seen(seen) = self.witness.read()? {
+        if let PinnedServers::Seen(seen) = self.witness.read()? {
             all.extend(seen);
         }
         Ok(self.witness.write(&all)?)
@@ -139,7 +139,7 @@ impl<'a> Opening<'a> {
             .execute(pool)
             .await?;
         let mut all = owners(pool).await?;
-        if let Testimony::Seen(seen) = self.witness.read()? {
+        if let PinnedServers::Seen(seen) = self.witness.read()? {
             all.extend(seen.into_iter().filter(|owner| *owner != every()));
         }
         self.witness.write(&all)?;
@@ -170,13 +170,13 @@ impl<'a> Opening<'a> {
         let told = self.witness.read()?;
         let (mut finding, mut kept) = (None, None);
         let mut is_new = self.is_empty()?;
-        if is_new && (told.knows_any() || told == Testimony::None && self.path.exists()) {
+        if is_new && (told.knows_any() || told == PinnedServers::None && self.path.exists()) {
             (finding, kept) = (Some(Finding::Gone), self.keep_aside(&told)?);
         } else if FileId::of(self.path).ok().is_some_and(|file| Some(file) == self.damaged) {
-            let what = "it turned out to be damaged while it was used".to_owned();
+            let what = "damage was found while it was used".to_owned();
             (finding, kept, is_new) = (Some(Finding::Damaged(what)), self.keep_aside(&told)?, true);
         }
-        if finding.is_none() && is_new && told == Testimony::None {
+        if finding.is_none() && is_new && told == PinnedServers::None {
             // Before the file: an empty file without a witness is not a first run that was killed.
             self.note(&BTreeSet::new());
         }
@@ -190,7 +190,7 @@ impl<'a> Opening<'a> {
             done => done,
         };
         let (mut opened, mut known, was_bare) = opened?;
-        let is_doubtful = told.knows_any() || told == Testimony::None && was_bare;
+        let is_doubtful = told.knows_any() || told == PinnedServers::None && was_bare;
         if !is_new && known.is_empty() && is_doubtful {
             // It is a database, but without any approved definition.
             opened.pool.close().await;
@@ -213,17 +213,17 @@ impl<'a> Opening<'a> {
     ///
     /// Without a usable witness, every server is lost, and a new witness says so first: an
     /// interruption before the new file has its entries must not loosen anything.
-    fn keep_aside(&self, told: &Testimony) -> io::Result<Option<PathBuf>> {
+    fn keep_aside(&self, told: &PinnedServers) -> io::Result<Option<PathBuf>> {
         match told {
-            Testimony::None | Testimony::Damaged => self.note(&BTreeSet::from([every()])),
-            Testimony::Seen(_) => {}
+            PinnedServers::None | PinnedServers::Damaged => self.note(&BTreeSet::from([every()])),
+            PinnedServers::Seen(_) => {}
         }
         keep_aside(self.path)
     }
 
     fn note(&self, known: &BTreeSet<Owner>) {
         if let Err(error) = self.witness.write(known) {
-            tracing::warn!(%error, "the servers with approved definitions cannot be noted");
+            tracing::warn!(%error, "the list of pinned servers cannot be saved");
         }
     }
 
@@ -288,9 +288,9 @@ impl OpenError {
     }
 }
 
-// === impl Testimony ===
+// === impl PinnedServers ===
 
-impl Testimony {
+impl PinnedServers {
     /// The servers that had approved definitions and are not in `known`.
     fn lacking(&self, known: &BTreeSet<Owner>, finding: Option<&Finding>) -> BTreeSet<Owner> {
         let every = || BTreeSet::from([every()]);
@@ -320,8 +320,7 @@ impl Finding {
         let then = match lost.iter().map(|(server, _)| server.as_str()).collect::<Vec<_>>()[..] {
             [] => String::new(),
             [EVERY] => format!(
-                "; the tools of all servers are refused{UNTIL}; `capstan pins --approve` approves all \
-                 of them, and lets servers that you add later begin as usual"
+                "; the tools of all servers are refused{UNTIL}; `capstan pins --approve` pins all of them, and ends this state"
             ),
             ref servers => format!(
                 "; the tools of {} are refused{UNTIL}, except those of trusted servers",
@@ -329,7 +328,7 @@ impl Finding {
             ),
         };
         tracing::error!(
-            "{what}{}{then}; approvals that waited for their call are asked for again",
+            "{what}{}{then}; approvals that were not used yet must be given again",
             kept.unwrap_or_default()
         );
     }

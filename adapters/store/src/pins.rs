@@ -1,4 +1,4 @@
-//! Approved definitions of tools.
+//! Pinned definitions of tools.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ const ROWS: usize = 32;
 impl Database {
     async fn select_sums(&self) -> Result<HashMap<PinOwner, Option<String>>, StoreError> {
         let Opened { pool, file } = self.pool().await?;
-        let failed = |cause| self.failed(file, "listed no definitions", cause);
+        let failed = |cause| self.failed(file, "did not list the definitions", cause);
         let rows: Vec<(String, String, Option<String>)> = sqlx::query_as(
             "SELECT server, identity, sum FROM pinned_servers ORDER BY number DESC LIMIT $1",
         )
@@ -50,12 +50,12 @@ impl Database {
         .execute(&pool)
         .await
         .map(drop)
-        .map_err(|cause| self.failed(file, "took no definitions", cause))
+        .map_err(|cause| self.failed(file, "did not accept the definitions", cause))
     }
 
     async fn select_pins(&self, whose: &PinOwner) -> Result<Option<Approved>, StoreError> {
         let Opened { pool, file } = self.pool().await?;
-        let failed = |cause| self.failed(file, "listed no definitions", cause);
+        let failed = |cause| self.failed(file, "did not list the definitions", cause);
         let mut transaction = pool.begin().await.map_err(failed)?;
         let Some((owner, changes, lost)) = owner(&mut transaction, whose).await.map_err(failed)?
         else {
@@ -75,7 +75,7 @@ impl Database {
     /// Stores the lists of new servers.
     async fn keep_first(&self, new: &[Newcomer]) -> Result<(), StoreError> {
         let (mut transaction, file) = self.write().await?;
-        let failed = |cause| self.failed(file, "took no definitions", cause);
+        let failed = |cause| self.failed(file, "did not accept the definitions", cause);
         let is_unsure = is_unsure(&mut transaction).await.map_err(failed)?;
         for newcomer in new {
             let whose = &newcomer.owner;
@@ -103,7 +103,7 @@ impl Database {
     async fn testify(&self) {
         let Ok(Opened { pool, .. }) = self.pool().await else { return };
         if let Err(error) = Opening::new(&self.path, None).testify(&pool).await {
-            tracing::warn!(%error, "the servers with approved definitions cannot be noted");
+            tracing::warn!(%error, "the list of pinned servers cannot be saved");
         }
     }
 
@@ -113,7 +113,7 @@ impl Database {
         let owner = |whose: &PinOwner| (whose.server.to_string(), whose.identity.clone());
         let lost = lost.iter().map(owner).collect();
         let ended = Opening::new(&self.path, None).lose_only(&pool, &lost).await;
-        let what = "does not end that every server is lost";
+        let what = "cannot clear the mark that all pins are lost";
         ended.map_err(|error| match error {
             OpenError::Database(cause) => self.failed(file, what, cause),
             OpenError::File(_) | OpenError::Schema(_) | OpenError::Locked { .. } => {
@@ -125,7 +125,7 @@ impl Database {
     /// Replaces approved definitions.
     async fn keep_pins(&self, whose: &PinOwner, pins: &[Pin]) -> Result<(), StoreError> {
         let (mut transaction, file) = self.write().await?;
-        let failed = |cause| self.failed(file, "took no definitions", cause);
+        let failed = |cause| self.failed(file, "did not accept the definitions", cause);
         let known = owner(&mut transaction, whose).await.map_err(failed)?;
         let owner = match known {
             Some((owner, ..)) => {
@@ -147,7 +147,8 @@ impl Database {
     async fn write(&self) -> Result<(Transaction<'static, Sqlite>, FileId), StoreError> {
         let Opened { pool, file } = self.pool().await?;
         let begun = pool.begin_with("BEGIN IMMEDIATE").await;
-        let begun = begun.map_err(|cause| self.failed(file, "took no definitions", cause))?;
+        let begun =
+            begun.map_err(|cause| self.failed(file, "did not accept the definitions", cause))?;
         Ok((begun, file))
     }
 }
@@ -158,7 +159,9 @@ impl PinStore for Database {
         Box::pin(async { drop(self.pool().await) })
     }
 
-    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
+    fn approved_digests(
+        &self,
+    ) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
         Box::pin(self.again(move || self.select_sums()))
     }
 

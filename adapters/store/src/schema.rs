@@ -48,10 +48,10 @@ pub(crate) enum SchemaError {
     #[error(transparent)]
     Database(#[from] sqlx::Error),
     /// It was created by a newer version of Capstan.
-    #[error("it is of version {0}, and a newer Capstan made it")]
+    #[error("it has version {0}, from a newer Capstan")]
     Newer(i64),
     /// Its tables do not match its version.
-    #[error("its tables do not fit its version: {0}")]
+    #[error("its tables do not match its version: {0}")]
     Unfit(#[source] sqlx::Error),
 }
 

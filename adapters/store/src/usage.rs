@@ -24,16 +24,16 @@ impl Database {
         .bind(MAX_ROWS)
         .fetch_all(&pool)
         .await
-        .map_err(|cause| self.failed(file, "does not say how servers were used", cause))?;
+        .map_err(|cause| self.failed(file, "did not return the usage of servers", cause))?;
         let mut usage = rows.iter().map(usage).collect::<Result<Vec<_>, _>>();
         let _ = usage.as_mut().map(|rows| rows.reverse());
-        let usage = usage.map_err(|cause| self.failed(file, "has a row that is none", cause))?;
+        let usage = usage.map_err(|cause| self.failed(file, "has an invalid row", cause))?;
         Ok(usage.into_iter().flatten().collect())
     }
 
     async fn add_usage(&self, rows: &[UsageRow], forget: i64) -> Result<(), StoreError> {
         let Opened { pool, file } = self.pool().await?;
-        let failed = |cause| self.failed(file, "does not keep how servers are used", cause);
+        let failed = |cause| self.failed(file, "did not save the usage of servers", cause);
         let mut transaction = pool.begin().await.map_err(failed)?;
         for UsageRow { server, hour, calls, seconds } in rows {
             sqlx::query(

@@ -76,7 +76,7 @@ fn signal(given: &dyn Fn(&str) -> Option<String>, name: &str) -> Option<Signal> 
     };
     let endpoint = given(&format!("OTEL_EXPORTER_OTLP_{name}_ENDPOINT")).or_else(for_all)?;
     if let Some(other) = either("PROTOCOL").filter(|protocol| protocol != PROTOCOL) {
-        warn!("telemetry is sent as `{PROTOCOL}`; `{other}` is not spoken here");
+        warn!("telemetry is sent as `{PROTOCOL}`; `{other}` is not supported");
     }
     let timeout = either("TIMEOUT").and_then(|millis| {
         let parsed = millis.parse().ok();
@@ -95,7 +95,7 @@ fn is_wanted(given: &dyn Fn(&str) -> Option<String>, name: &str) -> bool {
     let mut exporters = exporters.split(',').map(str::trim);
     let wanted = exporters.clone().any(|exporter| exporter == "otlp");
     if let Some(other) = exporters.find(|exporter| !matches!(*exporter, "otlp" | "none")) {
-        warn!("OTEL_{name}_EXPORTER says `{other}`, which is not known here");
+        warn!("OTEL_{name}_EXPORTER is `{other}`, which is not supported");
     }
     wanted
 }

@@ -51,8 +51,11 @@ impl Durations {
             histogram.with_boundaries(BUCKETS.to_vec()).build()
         };
         Self {
-            asked: histogram("mcp.server.operation.duration", "How long calls of clients took."),
-            asking: histogram("mcp.client.operation.duration", "How long servers took."),
+            asked: histogram("mcp.server.operation.duration", "The duration of calls of clients."),
+            asking: histogram(
+                "mcp.client.operation.duration",
+                "The duration of requests to servers.",
+            ),
         }
     }
 }

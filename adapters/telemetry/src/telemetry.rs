@@ -36,7 +36,7 @@ const FAREWELL: Duration = Duration::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
     /// The settings are invalid.
-    #[error("the exporter cannot be made")]
+    #[error("the exporter cannot be created")]
     Exporter(#[source] ExporterBuildError),
 }
 
@@ -99,7 +99,7 @@ impl Telemetry {
         for _ in 0..count {
             let left = until.saturating_duration_since(Instant::now());
             if waiting.recv_timeout(left).is_err() {
-                warn!("the last of the telemetry was not sent in time");
+                warn!("the last telemetry data was not sent in time");
                 return;
             }
         }
@@ -113,7 +113,7 @@ fn on_its_own(
     // The receiver is gone after the timeout.
     let run = move || drop(done.send(end()));
     if thread::Builder::new().name("telemetry-end".to_owned()).spawn(run).is_err() {
-        warn!("the last of the telemetry is not sent: no thread can be started");
+        warn!("the last telemetry data is not sent: no thread can be started");
     }
 }
 

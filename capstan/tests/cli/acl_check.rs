@@ -86,7 +86,7 @@ fn a_server_that_does_not_start_is_judged_by_what_is_written() {
         let ended = ends_with(run(&world, &words), 0);
         assert_eq!(parsed(&ended)["effect"], effect);
         assert_eq!(parsed(&ended)["verdict"], verdict);
-        says(&ended.stderr, "judged by its name and the configuration alone");
+        says(&ended.stderr, "judged only by its name and the configuration");
     }
     let ended =
         ends_with(run(&world, "acl check --server f --subject b --tool x --access read"), 0);

@@ -228,7 +228,10 @@ fn what_makes_no_sense_is_refused_and_nothing_is_written() {
         (&["add", "--timeout", "soon", "s", "npx"], "`soon` is not a duration"),
         (&["add", "s", "https://h/mcp", "word"], "after the URL"),
         (&["add", "s", "https://h/mcp", "--tiemout", "5"], "after the URL"),
-        (&["add", "s", "https://h/mcp", "-t", "stdio"], "reached by `http` or `sse`"),
+        (
+            &["add", "s", "https://h/mcp", "-t", "stdio"],
+            "the transport of a URL is `http` or `sse`",
+        ),
         (&["add", " ", "npx"], "a server needs a name"),
         (&["add", "-t", "http", "s", "not-a-url"], "would be refused"),
         (&["add", "--include-tools", "[", "s", "npx"], "would be refused"),
@@ -282,7 +285,7 @@ fn a_file_that_is_broken_is_not_touched() {
 #[test]
 fn an_option_of_ours_behind_the_command_is_the_servers_and_we_say_so() {
     for (words, shown) in [
-        ("add s npx -y p -e KEY=hunter2", "`-e KEY=…` stands after the command"),
+        ("add s npx -y p -e KEY=hunter2", "`-e KEY=…` follows the command"),
         ("add s npx -y p --env KEY=hunter2", "`--env KEY=…`"),
         ("add s -- python s.py -s user", "`-s`"),
         ("add s python s.py --trust", "`--trust`"),

@@ -51,7 +51,7 @@ fn every_call_is_written_down_once() {
 fn a_filter_that_fits_nothing_is_no_empty_log() {
     let world = busy();
     let ended = ends_with(run(&world, "audit --server nobody"), 0);
-    says(&ended.stderr, "no call in the log fits that");
+    says(&ended.stderr, "no call in the log matches");
     says(&ends_with(run(&with(""), "audit"), 0).stderr, "no calls so far");
     ends_with(run(&world, "audit --front nowhere"), 2);
 }
@@ -150,7 +150,7 @@ fn whatever_is_done_to_the_log_is_found() {
         assert_ne!(text, whole);
         std::fs::write(&path, text).unwrap();
         let ended = ends_with(run(&world, "audit --verify --json"), 1);
-        says(&failure(&ended).1, "the audit log is not whole");
+        says(&failure(&ended).1, "the audit log is damaged");
         let checks = json(&run(&world, "doctor --json"));
         let row = crate::stage::row(&checks, "check", "audit log");
         assert_eq!(row["status"], "error", "{what}");

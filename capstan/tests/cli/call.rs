@@ -120,7 +120,7 @@ fn a_tool_that_says_it_failed_is_an_answer_and_exit_code_one() {
     let world = with_fixture();
     let ended = ends_with(run(&world, "call f__fail"), 1);
     assert_eq!(ended.stdout, "it failed\n");
-    says(&ended.stderr, "`f__fail` says that it failed");
+    says(&ended.stderr, "`f__fail` reported an error");
     let ended = ends_with(run(&world, "call f__fail --json"), 1);
     assert_eq!(crate::stage::json(&ended)["isError"], true);
     assert_eq!(last_entry(&world)["outcome"], "tool_error");

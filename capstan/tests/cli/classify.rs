@@ -120,7 +120,7 @@ fn a_line_that_is_no_definition_is_refused_with_its_number() {
         let (code, message, hint) = failure(&ended);
         assert_eq!(code, "invalid_input");
         assert_eq!(message, format!("`tools.jsonl`, line 2: {problem}"), "{line}");
-        says(&hint, "a line is a tool");
+        says(&hint, "each line is a tool");
     }
     let ended = ends_with(run(&World::new(), "acl classify --file nothing.jsonl"), 2);
     says(&ended.stderr, &format!("cannot read {}", quoted("nothing.jsonl").replace('"', "`")));

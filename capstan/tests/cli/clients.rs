@@ -83,7 +83,7 @@ fn import_then_install_then_uninstall_leaves_every_clients_file_byte_for_byte_as
         for (client, _, path) in FILES {
             let ended = run(&world, &format!("install {client}{ways}"));
             if !ways.is_empty() && matches!(client, "claude-desktop" | "avelino") {
-                says(&ends_with(ended, 3).stderr, "takes no address here");
+                says(&ends_with(ended, 3).stderr, "cannot use an address");
                 continue;
             }
             ended.ok();
@@ -187,9 +187,9 @@ fn secrets_are_not_copied_to_where_others_read_them() {
     let file = world.config().join("capstan/config.toml");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let plan = ends_with(run(&world, "import"), 0).stderr;
-    says(&plan, "which others can read: so nothing is written");
+    says(&plan, "because other users can read it; nothing is written");
     says(&plan, "chmod 600");
-    assert!(!plan.contains("as they are"), "{plan}");
+    assert!(!plan.contains("are copied to"), "{plan}");
     let (_, message, hint) = failure(&ends_with(run(&world, "import --yes --json"), 2));
     says(&message, "others can read");
     says(&hint, "--secrets env");
@@ -202,7 +202,7 @@ fn secrets_are_not_copied_to_where_others_read_them() {
         |words: &str| world.capstan(words.split_whitespace()).within(world.project()).run();
     let (_, message, _) =
         failure(&ends_with(inside("import -s project --yes --secrets keep --json"), 2));
-    says(&message, "do not belong into a project's file");
+    says(&message, "must not be in a project's file");
     inside("import -s project --yes").ok();
     let config = read(world.project().join(".capstan/config.toml"));
     assert!(config.contains("${GITHUB_PERSONAL_ACCESS_TOKEN}") && !config.contains("canary"));
@@ -287,7 +287,7 @@ fn installing_again_another_way_replaces_the_entry_and_can_still_be_undone() {
     let world = crowded();
     let before = tree(&world);
     run(&world, "install cursor").ok();
-    says(&ends_with(run(&world, "install cursor"), 0).stderr, "has Capstan already");
+    says(&ends_with(run(&world, "install cursor"), 0).stderr, "already has Capstan");
     run(&world, "install cursor --http").ok();
     let text = read(world.home().join(".cursor/mcp.json"));
     assert!(text.contains("8080/mcp") && !text.contains("\"serve\""), "{text}");
@@ -305,7 +305,7 @@ fn a_dry_run_shows_the_entry_alone_and_changes_nothing() {
     assert_eq!(tree(&world), before);
     run(&world, "install cursor").ok();
     let with = tree(&world);
-    says(&ends_with(run(&world, "uninstall cursor --dry-run"), 0).stderr, "would be put back");
+    says(&ends_with(run(&world, "uninstall cursor --dry-run"), 0).stderr, "would be restored");
     assert_eq!(tree(&world), with);
 }
 
@@ -348,7 +348,7 @@ fn a_client_that_there_is_not_is_answered_with_the_nearest() {
         says(&ends_with(run(&world, words), 2).stderr, "'cursor'");
     }
     let (_, message, _) = failure(&ends_with(run(&world, "install goose -s project --json"), 2));
-    says(&message, "goose has no file for single projects");
+    says(&message, "goose has no project files");
     says(&ends_with(run(&world, "install cursor --http nowhere"), 2).stderr, "http://127.0.0.1");
 }
 
@@ -372,7 +372,7 @@ fn a_link_is_written_through_and_stays_and_one_out_of_a_project_is_refused() {
     symlink(&real, &inside).unwrap();
     let words = ["install", "vscode", "-s", "project", "--json"];
     let ended = world.capstan(words).within(world.project()).run();
-    says(&failure(&ends_with(ended, 2)).1, "leads out of the project");
+    says(&failure(&ends_with(ended, 2)).1, "is a link that leaves the project");
     let words = ["import", "vscode", "-s", "project"];
     assert_eq!(world.capstan(words).within(world.project()).run().status, Some(4));
     assert_eq!(read(&real), fixture("cursor.json"));

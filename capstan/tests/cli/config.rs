@@ -14,12 +14,12 @@ fn path_names_every_place_and_whether_something_is_there() {
     let ended = ends_with(run.env("CAPSTAN_CONFIG", "/nowhere.toml").run(), 0);
     world.snapshots().bind(|| {
         insta::assert_snapshot!(ended.stdout, @"
-    managed  /etc/capstan/config.toml  (not there)
-    user     [HOME]/.config/mcp/servers.json  (not there)
+    managed  /etc/capstan/config.toml  (does not exist)
+    user     [HOME]/.config/mcp/servers.json  (does not exist)
     user     [HOME]/.config/capstan/config.toml
-    project  [HOME]/project/.mcp.json  (not there)
-    project  [HOME]/project/.capstan/config.toml  (not there)
-    flag     /nowhere.toml  (not there)
+    project  [HOME]/project/.mcp.json  (does not exist)
+    project  [HOME]/project/.capstan/config.toml  (does not exist)
+    flag     /nowhere.toml  (does not exist)
     flag     [HOME]/project/../more.toml
     ");
     });
@@ -39,7 +39,7 @@ fn check_shows_every_problem_in_its_place() {
     assert_eq!(ended.stdout, "");
     world.snapshots().bind(|| {
         insta::assert_snapshot!(ended.stderr, @r#"
-      × `servers.linear` says neither how to start the server nor where it is
+      × `servers.linear` has neither a command nor an address
        ╭─[[HOME]/.config/capstan/config.toml:1:10]
      1 │ [servers.linear]
        ·          ───┬──

@@ -57,7 +57,7 @@ fn a_dialect_that_there_is_not_is_answered_with_those_that_there_are() {
     let ended = ends_with(run(&world, "list --config cladue:servers.json --json"), 3);
     let (_, message, hint) = failure(&ended);
     says(&message, "does not exist");
-    says(&hint, "`cladue` is not a dialect; there are ");
+    says(&hint, "`cladue` is not a dialect; the dialects are ");
     says(&hint, "claude");
     for file in ["nowhere.json", "folder/a:b.json"] {
         let ended = ends_with(run(&world, &format!("list --config {file} --json")), 3);

@@ -21,7 +21,7 @@ fn all_is_well() {
     ● ok      state folder: [HOME]/.local/state/capstan can be written
     ● ok      control socket: no gateway is running
     ● ok      gateway address: 127.0.0.1:0 is free
-    ● ok      keyring: no session bus here; secrets are taken from variables (`${NAME}`)
+    ● ok      keyring: there is no session bus; secrets are read from variables (`${NAME}`)
     ● ok      clock: is not behind what was written last
     ● ok      state database: [HOME]/.local/state/capstan/state.db can be used
     ● ok      audit log: 0 entries, whole
@@ -74,7 +74,11 @@ fn every_kind_of_server_gets_the_remedy_that_fits_it() {
         ("server api", &*format!("cannot reach http://127.0.0.1:{port}: "), "`base_url`"),
         ("server token", "`servers.token.env.KEY` needs", "`export MY_KEY=…`"),
         ("server token", "variable `MY_KEY`, which is not set", "`export MY_KEY=…`"),
-        ("server barred", "is not listed", "add its command to `mcp.allowed_commands`"),
+        (
+            "server barred",
+            "is not listed",
+            "to allow its command, add it to `mcp.allowed_commands`",
+        ),
     ] {
         let check = row(&checks, "check", name);
         assert_eq!(check["status"], "error", "{check}");
@@ -200,8 +204,8 @@ fn a_server_that_two_files_describe_is_told_of() {
     world.write(".config/mcp/servers.json", r#"{"mcpServers":{"x":{"command":"b"}}}"#);
     let (status, detail, fix) = finding_in(&world, &[], "servers.x");
     assert_eq!(status, "warning");
-    says(&detail, "mcp/servers.json describes it too");
-    says(&fix, "another name");
+    says(&detail, "mcp/servers.json defines it too");
+    says(&fix, "rename one of them");
 }
 
 #[test]

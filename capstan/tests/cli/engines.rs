@@ -87,7 +87,7 @@ fn a_rule_that_can_never_count_is_told_with_its_place_and_the_nearest_name() {
     let world = with(&format!("{rules}{}", fixture("linear", &[])));
     let ended = ends_with(run(&world, "config check"), 0);
     let said = format!("{}{}", ended.stdout, ended.stderr);
-    says(&said, "names the server `linaer`, which is not there");
+    says(&said, "names the server `linaer`, which does not exist");
     says(&said, "did you mean `linear`?");
     says(&said, "config.toml:2:9");
     ends_with(run(&world, "call linear__echo"), 0);

@@ -100,7 +100,7 @@ fn a_server_that_dies_with_a_write_in_flight_leaves_the_outcome_unknown() {
         code: "outcome_unknown",
         retryable: false,
         message: "whether it took effect is not known",
-        hint: "look whether it took effect before you call it again",
+        hint: "check whether it took effect before you call it again",
     };
     check(&world, "f__crash", &told);
     assert_eq!(last_entry(&world)["code"], "outcome_unknown");

@@ -215,7 +215,7 @@ fn arguments_that_do_not_fit_never_reach_the_server() {
         let (code, message, hint) = failure(&ended);
         assert_eq!(code, "invalid_input");
         assert_eq!(message, format!("invalid arguments for `s__strict`: {expected}"));
-        assert_eq!(hint, "`capstan tools s__strict` shows what it takes");
+        assert_eq!(hint, "`capstan tools s__strict` shows its arguments");
         assert_eq!(last_entry(&world)["code"], "invalid_input");
     }
     let words = ["call", "s__strict", "n=0", "--json"];

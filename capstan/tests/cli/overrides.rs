@@ -25,7 +25,7 @@ fn a_tool_is_shown_and_called_as_the_operator_wants_it() {
     assert_eq!(tool["description"], "Adds two.");
     assert_eq!(tool["own_name"], "add");
     assert!(tool["inputSchema"]["properties"].get("b").is_none(), "{tool}");
-    says(&ends_with(run(&world, "tools f__plus_two"), 0).stdout, "rules mean it as `f__add`");
+    says(&ends_with(run(&world, "tools f__plus_two"), 0).stdout, "rules match it as `f__add`");
     for name in ["f__plus_two", "f:plus_two", "mcp__f__plus_two", "f__add"] {
         let ended = ends_with(run(&world, &format!("call {name} a=40")), 0);
         assert_eq!(ended.stdout.trim(), "42", "{name}");

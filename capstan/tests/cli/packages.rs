@@ -204,9 +204,12 @@ fn a_plugin_that_reaches_out_of_its_folder_is_refused() {
     world.write(&outside, fs::read_to_string(folder.join("more/servers.json")).unwrap());
     fs::remove_file(folder.join("more/servers.json")).unwrap();
     let ended = ends_with(run_with(&world, &folder, "list"), 3);
-    says(&ended.stderr, "more/servers.json, which is not there");
+    says(&ended.stderr, "more/servers.json, which does not exist");
     std::os::unix::fs::symlink(&outside, folder.join("more/servers.json")).unwrap();
-    says(&ends_with(run_with(&world, &folder, "list"), 3).stderr, "leads out of its plugin");
+    says(
+        &ends_with(run_with(&world, &folder, "list"), 3).stderr,
+        "is a link that leaves its plugin",
+    );
     let manifest = "{ \"name\": \"acme\", \"mcpServers\": \"../../outside.json\" }";
     world.write(folder.join(".claude-plugin/plugin.json"), manifest);
     says(&ends_with(run_with(&world, &folder, "list"), 3).stderr, "not in the plugin's folder");

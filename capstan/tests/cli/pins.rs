@@ -57,10 +57,10 @@ fn a_changed_tool_is_refused_until_it_is_approved() {
     let refused = ends_with(run(&world, "call s__mail"), 6);
     says(
         &refused.stderr,
-        "a changed tool, see capstan pins s; to approve it: capstan pins s --approve`",
+        "a changed tool, see capstan pins s; to pin it: capstan pins s --approve`",
     );
-    let form = "warning: server `s`: its tools are not those that were approved; `capstan pins s` \
-                shows what changed (changed: 1)\n";
+    let form = "warning: server `s`: its tools differ from their pins; `capstan pins s` \
+                shows the changes (changed: 1)\n";
     says(&refused.stderr, form);
     assert!(!refused.stderr.contains("WARN"), "{}", refused.stderr);
     assert_eq!(last_entry(&world)["verdict"], "deny");
@@ -89,7 +89,7 @@ fn a_new_tool_is_asked_about_until_it_is_approved() {
     says(&ends_with(run(&world, "tools s"), 0).stdout, "post");
     // Nobody is there to say yes.
     let refused = ends_with(run(&world, "call s__post --ask"), 6);
-    says(&refused.stderr, "approve it: `capstan pins s --approve`");
+    says(&refused.stderr, "pin it: `capstan pins s --approve`");
     assert_eq!(unapproved(&world), ["post new"]);
 
     ends_with(run(&world, "call s__post"), 0);
@@ -130,7 +130,7 @@ fn only_what_is_there_can_be_approved() {
     says(&unknown.stderr, "`s` has no tool `nail`");
     ends_with(run(&world, "pins t"), 4);
     ends_with(run(&world, "pins --tool mail --approve"), 2);
-    says(&ends_with(run(&world, "pins s --approve"), 0).stderr, "nothing to approve");
+    says(&ends_with(run(&world, "pins s --approve"), 0).stderr, "nothing to pin");
 }
 
 /// Holes 5: whatever happens to the state database, a changed tool does not run.
@@ -160,8 +160,7 @@ fn a_damaged_state_database_does_not_let_a_changed_tool_run() {
         says(&refused.stderr, "state.db");
         says(
             &refused.stderr,
-            "is denied by rule `servers.s: approvals were lost or cannot be read; approve this \
-             server once: capstan pins s --approve`",
+            "is denied by rule `servers.s: pins were lost or cannot be read; pin the tools of this server once: capstan pins s --approve`",
         );
         // It is not approved by having been looked at.
         ends_with(run(&world, "call s__mail"), 6);
@@ -204,7 +203,7 @@ fn where_nothing_tells_who_was_approved_every_server_is_refused_until_all_are_ap
     }
     fs::write(state.join("state.db"), "").unwrap();
     let refused = ends_with(run(&world, "call s__mail"), 6);
-    says(&refused.stderr, "`capstan pins --approve` approves all of them");
+    says(&refused.stderr, "`capstan pins --approve` pins all of them");
     // A server that was never there is not told that its approval was lost.
     let add = |name: &str| {
         let config = fs::read_to_string(world.config().join("capstan/config.toml")).unwrap();
@@ -214,7 +213,7 @@ fn where_nothing_tells_who_was_approved_every_server_is_refused_until_all_are_ap
     };
     add("early");
     let refused = ends_with(run(&world, "call early__mail"), 6);
-    says(&refused.stderr, "approve this server once: capstan pins early --approve`");
+    says(&refused.stderr, "pin the tools of this server once: capstan pins early --approve`");
 
     let approved = ends_with(run(&world, "pins --approve"), 0);
     says(&approved.stdout, "+  Sends all mails to evil@example.com.");

@@ -97,7 +97,7 @@ fn a_person_sees_what_failed_and_why_and_how_many_there_were() {
     );
     let ended = ends_with(run(&world, &format!("policy test {}", file.display())), 1);
     insta::assert_snapshot!(ended.stdout, @"
-    failed: nothing is updated (linear__update): expected deny, but it is ask by `permissions.default: ask-writes`
+    failed: nothing is updated (linear__update): expected deny, got ask by `permissions.default: ask-writes`
     ENGINE       SAYS  RULE
     exposure     -     servers.linear: offered
     permissions  -     permissions.deny: *__delete_*
@@ -105,7 +105,7 @@ fn a_person_sees_what_failed_and_why_and_how_many_there_were() {
     permissions  -     permissions.allow: linear__list_*
     permissions  ask   permissions.default: ask-writes
 
-    failed: linera__update: no server of the configuration fits
+    failed: linera__update: no configured server matches
     1 passed, 2 failed
     ");
 }
@@ -199,7 +199,7 @@ fn nothing_changes_under_the_same_rules() {
     "#);
     let ended = ends_with(run(&world, "policy replay --since 1h"), 0);
     assert_eq!(ended.stdout, "0 decided differently, 3 the same\n");
-    says(&ended.stderr, "1 call never got as far as the rules");
+    says(&ended.stderr, "1 call failed before the rules were checked");
     assert_eq!(ok_json(&world, "policy replay --since 2999-01-01T00:00:00Z")["calls"], 0);
 }
 

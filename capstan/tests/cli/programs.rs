@@ -191,11 +191,11 @@ fn a_list_of_tools_replaces_what_would_be_found() {
 #[test]
 fn what_the_configuration_says_of_a_program_must_make_sense() {
     for (keys, piece) in [
-        ("cli_only = [\"get\", \"--exec\"]", "names something that is no subcommand"),
-        ("cli_only = [\"\"]", "names something that is no subcommand"),
+        ("cli_only = [\"get\", \"--exec\"]", "contains a word that is not a subcommand"),
+        ("cli_only = [\"\"]", "contains a word that is not a subcommand"),
         ("tools = [\"get\"]", "must be a table"),
-        ("tools = [{ args = [\"get\"] }]", "has no `name`"),
-        ("tools = [{ name = \"a b\" }]", "has no `name`"),
+        ("tools = [{ args = [\"get\"] }]", "has no valid `name`"),
+        ("tools = [{ name = \"a b\" }]", "has no valid `name`"),
         ("tools = [{ name = \"a\", argz = [] }]", "is not a known key"),
         ("tools = [{ name = \"a\" }, { name = \"a\" }]", "two tools called `a`"),
         ("tools = { a = 1 }", "must be a table"),
@@ -210,7 +210,7 @@ fn what_the_configuration_says_of_a_program_must_make_sense() {
     }
     let stdio =
         Scene::new(with("[servers.k]\ncommand = \"kubectl\"\ntools = [{ name = \"a\" }]\n"));
-    says(&stdio.run(&["tools", "k"]).stderr, "means nothing to a stdio server");
+    says(&stdio.run(&["tools", "k"]).stderr, "has no effect for a stdio server");
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn without_arguments(text: &str) -> String {
 fn variants(text: &str, extra: [&str; 3]) -> Vec<String> {
     let plain = text.replace('§', "");
     let mut all = vec![plain.clone()];
-    // A key that is not known, one that stands twice, and one that is no key.
+    // A key that is not known, one that stands twice, and one invalid key.
     all.extend(extra.map(|extra| text.replace('§', extra)));
     let doubled: String = plain
         .split_inclusive('\n')

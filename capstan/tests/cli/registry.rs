@@ -130,7 +130,7 @@ fn what_is_added_is_shown_first_and_takes_its_secrets_from_variables() {
     let asked = ends_with(registry.run(&world, "registry add io.example/weather"), 2);
     says(&asked.stderr, "npx -y @example/weather@1.2.0");
     says(&asked.stderr, "needs ${WEATHER_KEY}: your key");
-    says(&asked.stderr, "`--yes` adds it as shown");
+    says(&asked.stderr, "add it with `--yes`");
     assert!(!world.config().join("capstan/config.toml").exists());
 
     ends_with(registry.run(&world, "registry add io.example/weather --yes"), 0);
@@ -140,7 +140,7 @@ fn what_is_added_is_shown_first_and_takes_its_secrets_from_variables() {
     says(&file, "${WEATHER_KEY}");
     // Once is enough.
     let taken = ends_with(registry.run(&world, "registry add io.example/weather --yes"), 2);
-    says(&taken.stderr, "`--as NAME` gives it another name");
+    says(&taken.stderr, "choose another name with `--as NAME`");
 
     let words = "registry add io.example/weather --yes --as far --kind streamable-http";
     ends_with(registry.run(&world, words), 0);
@@ -165,7 +165,7 @@ fn a_registry_that_cannot_be_used_is_named_with_what_to_do() {
     let unknown = ends_with(registry.run(&world, "registry add io.example/moon --yes"), 4);
     says(&unknown.stderr, "has no `io.example/moon`");
     let closed = "registry search x --registry http://127.0.0.1:9";
-    says(&ends_with(run(&world, closed), 7).stderr, "cannot be asked");
+    says(&ends_with(run(&world, closed), 7).stderr, "the request to http://127.0.0.1:9/");
     ends_with(run(&world, "registry search x --registry ftp://h"), 2);
     let nonsense = Registry::with(HashMap::from([(FIRST.to_owned(), b"[]".to_vec())]));
     let ended = ends_with(nonsense.run(&world, "registry search weather"), 7);
@@ -254,7 +254,7 @@ fn a_secret_of_a_bundle_is_a_variable_in_the_file_and_never_itself() {
     says(&file, "args = [\"--key=${MINE}:fast\"]");
     assert!(!said.contains("API_KEY"), "{said}");
     let (_, said) = added(key, "--set api_key=s3cret-in-clear", 2);
-    says(&said, "`api_key` is a secret, and would stand in the file");
+    says(&said, "`api_key` is a secret, which must not be written to the file");
     says(&said, "--set 'api_key=${CAPSTAN_PACKED__API_KEY}'");
     says(&added(key, "--set other=1", 2).1, "it has: api_key, pin, mode");
     says(&added(key, "--set api_key", 2).1, "write it as `--set KEY=VALUE`");
@@ -279,7 +279,7 @@ fn a_bundle_that_names_a_variable_of_the_user_is_not_added() {
         let server = json!({ "name": "io.example/packed", "packages": [package] });
         world.write("project/server.json", server.to_string());
         let ended = ends_with(files.run(&world, "registry add ./server.json --yes"), 3);
-        says(&ended.stderr, "names a variable, which it may not");
+        says(&ended.stderr, "contains a variable, which is not allowed");
         assert!(!world.config().join("capstan/config.toml").exists(), "{place}");
     }
 }
@@ -299,7 +299,7 @@ fn a_bundle_is_kept_only_if_it_is_the_one_that_was_meant() {
         let server = json!({ "name": "io.example/packed", "packages": [package] });
         world.write("project/server.json", server.to_string());
     };
-    for (sha256, what) in [("", "gives no digest"), ("00", "its digest is another one")] {
+    for (sha256, what) in [("", "has no digest"), ("00", "does not match the digest")] {
         describe(sha256);
         says(&ends_with(files.run(&world, "registry add ./server.json --yes"), 6).stderr, what);
         assert!(!world.data().join("capstan/bundles").exists());
@@ -310,7 +310,7 @@ fn a_bundle_is_kept_only_if_it_is_the_one_that_was_meant() {
     says(&elsewhere.stderr, "127.0.0.1 is an address of this machine");
     let asked = ends_with(files.run(&world, "registry add ./server.json"), 2);
     says(&asked.stderr, "/run --quiet");
-    says(&asked.stderr, "`--yes` adds it as shown");
+    says(&asked.stderr, "add it with `--yes`");
     assert!(!world.config().join("capstan/config.toml").exists());
     ends_with(files.run(&world, "registry add ./server.json --yes"), 0);
     let file = read(world.config().join("capstan/config.toml"));

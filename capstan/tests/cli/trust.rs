@@ -23,10 +23,10 @@ fn nothing_of_an_unapproved_file_is_started() {
     says(&column(&listed, "error")[0], "`capstan trust`");
     says(&run(&world, "list").stdout, "◐ f");
     assert_eq!(ok_json(&world, "tools"), serde_json::json!([]));
-    says(&run(&world, "tools").stderr, "its file is not approved; run `capstan trust`");
+    says(&run(&world, "tools").stderr, "its file is not trusted; run `capstan trust`");
     for words in ["call f__echo --json", "tools f --json", "why f__echo --json"] {
         let ended = ends_with(run(&world, words), 7);
-        says(&failure(&ended).1, "its file is not approved");
+        says(&failure(&ended).1, "its file is not trusted");
     }
     ends_with(run(&world, "get f"), 0);
     ends_with(run(&world, "doctor"), 0);
@@ -45,7 +45,7 @@ fn without_a_person_nothing_is_approved_unless_it_is_said() {
     says(&ended.stderr, "[servers.f]");
     says(&ended.stderr, "approved");
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["connected"]);
-    says(&ends_with(run(&world, "trust"), 0).stderr, "is approved as it is");
+    says(&ends_with(run(&world, "trust"), 0).stderr, "is trusted in its current version");
 }
 
 #[test]
@@ -69,9 +69,9 @@ fn a_change_asks_again_and_shows_what_changed() {
 fn an_approval_can_be_taken_back() {
     let (world, _) = planted();
     ends_with(run(&world, "trust --yes"), 0);
-    says(&ends_with(run(&world, "trust --revoke"), 0).stderr, "is no longer approved");
+    says(&ends_with(run(&world, "trust --revoke"), 0).stderr, "is no longer trusted");
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["awaiting_approval"]);
-    says(&ends_with(run(&world, "trust --revoke"), 0).stderr, "was not approved");
+    says(&ends_with(run(&world, "trust --revoke"), 0).stderr, "was not trusted");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn an_unapproved_file_cannot_take_the_place_of_the_users_server() {
     let (world, trace) = planted();
     world.write_user_config(&fixture("f", &[]));
     let ended = ends_with(run(&world, "call f__echo --json"), 7);
-    says(&failure(&ended).1, "not approved");
+    says(&failure(&ended).1, "not trusted");
     assert!(!trace.exists());
 }
 
@@ -117,5 +117,5 @@ fn where_there_is_no_file_there_is_nothing_to_approve() {
     let ended = ends_with(run(&World::new(), "trust --yes --json"), 4);
     let (code, message, _) = failure(&ended);
     assert_eq!(code, "not_found");
-    says(&message, "there is no");
+    says(&message, "has no project configuration file");
 }

@@ -39,7 +39,7 @@ fn a_person_sees_the_rules_in_order_and_the_verdict() {
     f__crash: deny by `permissions.deny: *crash*`
     ");
     let ended = ends_with(run(&world, "why f__count"), 0);
-    says(&ended.stderr, "typing the call is the approval");
+    says(&ended.stderr, "entering the call approves it");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn rules_that_look_at_arguments_are_told_where_none_are_given() {
     })];
     assert_eq!(shown["by_arguments"], json!(expected));
     let ended = ends_with(run(&world, "why f__add"), 0);
-    says(&ended.stderr, "with arguments these rules can speak first");
+    says(&ended.stderr, "with arguments, these rules may match first");
     says(&ended.stderr, "permissions.deny: add:a=1");
     assert_eq!(ok_json(&world, "why f__add a=2")["by_arguments"], json!(null));
     assert_eq!(ok_json(&world, "why f__echo")["by_arguments"], json!(null));
@@ -164,7 +164,7 @@ fn a_call_of_somebody_else_can_be_imagined() {
         assert_eq!(said, json!([caller, front, verdict]), "{words}");
     }
     let ended = ends_with(run(&world, "why --caller bob f__count"), 0);
-    says(&ended.stderr, "somebody says yes");
+    says(&ended.stderr, "it runs if it is approved");
     ends_with(run(&world, "why --front window f__count"), 2);
 }
 
@@ -172,7 +172,7 @@ fn a_call_of_somebody_else_can_be_imagined() {
 fn what_is_denied_to_a_caller_of_the_gateway_does_not_exist_for_them() {
     let world = with(&rules());
     let ended = ends_with(run(&world, "why --caller bob f__crash"), 6);
-    says(&ended.stderr, "the caller is told that there is no such tool");
+    says(&ended.stderr, "the caller gets the error that there is no such tool");
 }
 
 #[test]

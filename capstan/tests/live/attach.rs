@@ -60,7 +60,10 @@ fn c44_servers_are_added_listed_and_removed_while_it_runs_and_the_eleventh_is_re
         ends(&world, &format!("--attach add s{number} {server}"), 0);
     }
     let said = ends(&world, &format!("--attach add one-more {server}"), 9);
-    assert!(said.contains("10 servers have been added") && said.contains("max_dynamic"), "{said}");
+    assert!(
+        said.contains("10 servers have already been added") && said.contains("max_dynamic"),
+        "{said}"
+    );
     assert!(!scene.has("one-more__echo"));
     let after = std::fs::read(world.config().join("capstan/config.toml")).unwrap();
     assert_eq!(before, after, "no file has changed");
@@ -86,16 +89,20 @@ fn what_must_not_be_added_or_removed_is_refused_and_says_why() {
         (format!("--attach add f {server}"), 2, vec!["`f` is configured in", &file]),
         ("--attach add x bash -c true".to_owned(), 6, vec!["mcp.allowed_commands", "`bash`"]),
         ("--attach add --scope user x bash".to_owned(), 2, vec!["`--scope`"]),
-        (format!("--attach add --trust x {server}"), 2, vec!["is not trusted", "`--trust`"]),
+        (
+            format!("--attach add --trust x {server}"),
+            2,
+            vec!["`--trust` cannot be used with `--attach`"],
+        ),
         ("--attach remove f".to_owned(), 2, vec!["configured in", &file, "capstan remove f"]),
         ("--attach remove nobody".to_owned(), 4, vec!["no server named `nobody`"]),
         ("--attach add x https://h -H broken".to_owned(), 2, vec!["KEY: VALUE"]),
-        ("--attach serve".to_owned(), 2, vec!["does not run in a gateway"]),
-        ("--attach trust".to_owned(), 2, vec!["does not run in a gateway"]),
-        ("--attach config show".to_owned(), 2, vec!["does not run in a gateway"]),
-        ("--attach --demo list".to_owned(), 2, vec!["`--demo` does not go with `--attach`"]),
-        ("list --attach --config x".to_owned(), 2, vec!["`--config` does not go with", "PID"]),
-        ("--attach=1 list".to_owned(), 4, vec!["no gateway of yours runs as process 1"]),
+        ("--attach serve".to_owned(), 2, vec!["cannot run in a gateway"]),
+        ("--attach trust".to_owned(), 2, vec!["cannot run in a gateway"]),
+        ("--attach config show".to_owned(), 2, vec!["cannot run in a gateway"]),
+        ("--attach --demo list".to_owned(), 2, vec!["`--demo` cannot be used with `--attach`"]),
+        ("list --attach --config x".to_owned(), 2, vec!["`--config` cannot be used with", "PID"]),
+        ("--attach=1 list".to_owned(), 4, vec!["none of your gateways has the process ID 1"]),
     ] {
         let said = ends(&world, &words, code);
         for piece in pieces {
@@ -125,7 +132,7 @@ fn a_broken_file_is_told_of_by_list_and_reload() {
     let scene = Scene::start(&world);
     assert!(ends(&world, "reload", 0).contains("nothing has changed"));
     world.write_user_config(&format!("{good}colour = 1\n"));
-    scene.gateway.says("the configuration stays as it was");
+    scene.gateway.says("the configuration is not reloaded");
     for (words, code) in [("list --attach", 0), ("reload", 3)] {
         let said = ends(&world, words, code);
         assert!(said.contains("colour") && said.contains("config.toml:"), "{words}: {said}");

@@ -87,14 +87,14 @@ fn a_broken_file_changes_nothing_and_says_where_it_is_broken() {
         (format!("{good}{more}tiemout = \"1s\"\n"), "did you mean `timeout`?"),
     ] {
         world.write_user_config(&broken);
-        let said = scene.gateway.says("the configuration stays as it was");
+        let said = scene.gateway.says("the configuration is not reloaded");
         let file = world.config().join("capstan/config.toml");
         assert!(said.contains(&format!("{}:", file.display())), "{said}");
         assert!(said.contains(place), "{place} in {said}");
         assert!(scene.works("f__echo") && !scene.has("g__echo"), "{broken}");
         // One that is as before is no news, but that it can be used.
         world.write_user_config(&good);
-        scene.gateway.says("can be used again");
+        scene.gateway.says("is valid again");
     }
     assert_eq!(fixtures(&world, "m-f"), before);
     world.write_user_config(&format!("{good}{more}"));
@@ -115,8 +115,8 @@ fn a_file_that_is_put_in_the_place_of_another_is_seen_and_so_is_one_that_appears
     scene.appears("g__echo");
     assert!(!scene.has("f__echo"));
     fs::remove_file(&file).unwrap();
-    let said = scene.gateway.says("config.toml is gone");
-    assert!(said.contains("(servers: g)") && said.contains("left: none"), "{said}");
+    let said = scene.gateway.says("config.toml was removed");
+    assert!(said.contains("its servers (g)") && said.contains("remaining servers: none"), "{said}");
     scene.vanishes("g__echo");
 }
 
@@ -129,10 +129,10 @@ fn what_needs_a_restart_is_named_by_reload_for_as_long_as_it_does() {
     let reload = || world.capstan(["reload"]).run().stderr;
     assert_eq!(reload().trim(), "nothing has changed");
     world.write_user_config(&format!("[gateway]\nlisten = \":0\"\n\n{ALL}{f}"));
-    scene.gateway.says("`gateway.listen` changed; that counts when the gateway is started again");
+    scene.gateway.says("`gateway.listen` changed; restart the gateway to apply it");
     let said = reload();
-    assert!(said.contains("nothing has changed since it was last read"), "{said}");
-    assert!(said.contains("`gateway.listen` changed, and a restart is needed"), "{said}");
+    assert!(said.contains("nothing has changed since the last reload"), "{said}");
+    assert!(said.contains("`gateway.listen` changed; restart the gateway"), "{said}");
     world.write_user_config(&format!("{ALL}{f}"));
     let reset = || !reload().contains("restart");
     assert!(wait_until(reset, LIMIT), "it is as it was at the start");
@@ -184,7 +184,7 @@ fn a_project_file_counts_as_it_was_approved_until_it_is_approved_anew() {
     let mut scene = Scene::start(&world);
     assert!(scene.works("p__echo"));
     world.write(file, format!("{}{}", server("p", "m-p"), server("q", "m-q")));
-    let said = scene.gateway.says("is not approved");
+    let said = scene.gateway.says("is not trusted");
     assert!(said.contains("config.toml") && said.contains("capstan trust"), "{said}");
     assert!(scene.works("p__echo") && !scene.works("q__echo"));
     assert_eq!(fixtures(&world, "m-q"), Vec::<String>::new());
@@ -199,7 +199,7 @@ fn what_needs_a_new_start_is_said() {
     let scene = Scene::start(&world);
     let more = "[gateway]\nlisten = \"127.0.0.1:1\"\n\n[audit]\nretention = \"1h\"\n\n";
     world.write_user_config(&format!("{more}{ALL}{f}"));
-    let said = scene.gateway.says("counts when the gateway is started again");
+    let said = scene.gateway.says("restart the gateway to apply it");
     assert!(said.contains("`gateway.listen`, `audit`"), "{said}");
 }
 

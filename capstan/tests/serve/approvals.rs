@@ -300,7 +300,7 @@ fn a_database_that_cannot_be_used_stops_nothing_that_needs_none() {
     // What was compared with its approved definition before stays as it is.
     assert_eq!(gateway.ask(4, "tools/call", &echo)["result"]["isError"], false);
     send_count(&mut gateway, 2);
-    let broken = gateway.says("cannot be looked up");
+    let broken = gateway.says("cannot be read");
     assert!(broken.contains("state.db"), "{broken}");
     let id = told(&gateway, "waiting for approval ");
     shell_ok(&world, &format!("yes {id}"));

@@ -36,7 +36,7 @@ fn a_signal_ends_it_in_time_although_a_call_never_ends_and_nothing_is_left() {
         let start = Instant::now();
         gateway.signal(signal);
         if words.is_empty() {
-            gateway.says("stopping once the calls under way end");
+            gateway.says("stopping when the running calls have ended");
             let told = gateway.hear();
             let error = &told["result"]["_meta"]["capstan/error"];
             assert_eq!((&told["id"], &error["code"]), (&json!(2), &json!("outcome_unknown")));
@@ -53,7 +53,7 @@ fn a_second_signal_does_not_wait_for_calls() {
     let mut gateway = Gateway::start(&world, "");
     hang(&mut gateway);
     gateway.signal(Signal::INT);
-    gateway.says("again to stop now");
+    gateway.says("repeat to stop now");
     let start = Instant::now();
     gateway.signal(Signal::INT);
     assert_eq!(gateway.hear()["result"]["isError"], json!(true));

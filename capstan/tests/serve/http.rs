@@ -46,7 +46,7 @@ fn an_address_that_others_can_reach_is_refused_unless_one_insists() {
     let world = World::new();
     let gateway = Gateway::start(&world, "--http 0.0.0.0:0 --insecure");
     gateway.says("listening on http://0.0.0.0:");
-    gateway.says("whoever reaches this address");
+    gateway.says("everyone who can reach this address");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn the_command_of_the_readme_ends_with_an_endpoint_tools_and_a_configuration() {
     let world = World::new();
     let gateway = Gateway::start(&world, "--http :0 --demo");
     let mut shown = Vec::new();
-    while shown.last().is_none_or(|line: &String| line != "Ctrl-C ends it") {
+    while shown.last().is_none_or(|line: &String| line != "stop with Ctrl-C") {
         shown.push(gateway.says(""));
     }
     let text = shown.join("\n");

@@ -46,5 +46,5 @@ fn where_others_are_let_in_a_question_that_may_be_anothers_is_declined_and_told_
     let second = elicit(&address, "chat");
     assert_eq!(second["resultType"], "complete", "{second}");
     assert!(second.to_string().contains("decline"), "{second}");
-    gateway.says("without saying for which of several clients");
+    gateway.says("without naming its call");
 }

@@ -287,7 +287,7 @@ fn whoever_watches_a_gateway_is_asked_about_each_call() {
     let world = world();
     let mut gateway = Gateway::start(&world);
     let mut terminal = Terminal::start(&world, "approvals watch");
-    terminal.wait_for("waiting for questions");
+    terminal.wait_for("waiting for calls");
     gateway.send(1, "tools/call", &json!({ "name": "f__count" }));
     terminal.wait_for("may the tool `count` of `f` run?");
     terminal.wait_for("permissions.default: ask-writes");

@@ -20,8 +20,8 @@ fn import(choice: usize, answer: &str) -> (u32, Option<String>) {
     let world = World::new();
     world.write(world.home().join(".cursor/mcp.json"), CURSOR);
     let mut terminal = Terminal::start(&world, "import");
-    terminal.wait_for("What becomes of them?");
-    terminal.wait_for("put variables");
+    terminal.wait_for("Copy them?");
+    terminal.wait_for("use variables");
     terminal.press(&format!("{}\r", DOWN.repeat(choice)));
     terminal.wait_for("Write 1 server to");
     terminal.press(answer);

@@ -7,7 +7,7 @@ use capstan_hub::ports::BoxFuture;
 use crate::AppError;
 
 /// Resolves the addresses that URLs lead to.
-pub trait Addresses {
+pub trait Addresses: Send + Sync {
     /// Resolves a configured URL without connecting to it.
     ///
     /// # Errors

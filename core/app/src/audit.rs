@@ -1,7 +1,21 @@
-//! Queries of the audit log.
+//! Port that reads the audit log.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+
+use crate::{AppError, Setup};
+
+/// Reads the audit log of a configuration.
+pub trait AuditReader: Send + Sync {
+    /// The entries that match a query, oldest first.
+    fn query(&self, setup: &Setup, query: &AuditQuery) -> Result<Vec<AuditRow>, AppError>;
+
+    /// Follows the log: returns the entries since the last call.
+    fn follow(&self, setup: &Setup, mark: &mut AuditMark) -> Result<Vec<AuditRow>, AppError>;
+
+    /// Verifies the log's hash chain.
+    fn verify(&self, setup: &Setup) -> Result<AuditWhole, AppError>;
+}
 
 /// A filter for entries of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,10 @@
 //! The application layer: the operations that every front offers.
 //!
-//! Fronts call the services here, the services decide, and ports reach files, sockets and time. The
-//! binary implements the ports with the adapters.
+//! [`api`] has the operations on servers, run here or in a running gateway. The services beside it
+//! work on files and state: [`Configs`], [`Clients`], [`Registries`], [`Doctor`],
+//! [`PendingApprovals`], [`Gateways`], [`Usage`]; [`reload`] changes the configuration of a running
+//! gateway. Services decide; ports reach files, sockets and time, and the binary implements them
+//! with the adapters.
 //!
 //! **Invariant:** no I/O of its own: no file, environment, process, socket or clock except through
 //! a port.
@@ -11,31 +14,36 @@ pub mod hub_settings;
 pub mod reload;
 mod error;
 mod setup;
+mod environment;
+mod files;
 mod configs;
 mod clients;
 mod registries;
 mod addresses;
 mod audit;
+mod gateways;
 mod pending_approvals;
 mod usage;
-mod rules;
 mod doctor;
-mod names;
-mod gateways;
-mod host;
+#[cfg(test)]
+mod fakes;
 
 pub use addresses::{Addresses, UrlAddresses};
-pub use audit::{AuditMark, AuditQuery, AuditRow, AuditWhole, Errors};
-pub use clients::{Clients, Installed, Mode, Spot, Uninstalled};
-pub use configs::{Approval, Change, ConfigFile};
-pub use doctor::{Check, CheckStatus};
+pub use audit::{AuditMark, AuditQuery, AuditReader, AuditRow, AuditWhole, Errors};
+pub use clients::{
+    Clients, EditFault, EditStart, EntryFile, Installed, Mode, ReversibleEdits, TakeEntry,
+    Uninstalled,
+};
+pub use configs::{Approval, Change, ConfigFile, Configs, DemoConfig, SavedRules};
+pub use doctor::{Check, CheckStatus, Doctor, Machine, check_servers};
+pub use environment::Environment;
 pub use error::{AppError, ErrorKind};
-pub use gateways::{Gateways, NotRun, Which};
-pub use host::Host;
-pub use names::NameCache;
-pub use pending_approvals::{PendingApprovals, Seen};
-pub use registries::Registries;
-pub use rules::Rules;
+pub use files::{EditText, Edited, FileFacts, FileKind, Files, NameCache, ProjectApprovals};
+pub use gateways::{
+    ControlFault, ControlSocket, ControlSockets, Gateways, NotRun, Which, socket_folders,
+};
+pub use pending_approvals::{Pending, PendingApprovals};
+pub use registries::{Registries, RegistryClient};
 pub(crate) use setup::scope_word;
-pub use setup::{Selection, Setup, nearest};
+pub use setup::{BuildHub, Selection, Setup, nearest};
 pub use usage::Usage;

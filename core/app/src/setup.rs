@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capstan_config::{Loaded, Origin, Problem, ServerEntry, SourceFile};
+use capstan_hub::Hub;
 use capstan_model::ServerName;
 
 use crate::AppError;
@@ -27,6 +28,12 @@ pub struct Setup {
     pub loaded: Arc<Loaded>,
     /// The files, for error messages that quote them.
     pub files: Arc<[SourceFile]>,
+}
+
+/// Builds a hub for one command.
+pub trait BuildHub: Send + Sync {
+    /// Builds a hub from a configuration without starting a server.
+    fn build(&self, setup: &Setup, selection: &Selection) -> Result<Hub, AppError>;
 }
 
 // === impl Setup ===
@@ -66,7 +73,7 @@ impl Setup {
             let error = AppError::not_found(format!("no server named `{name}`"));
             match nearest(name, servers.values().map(|entry| entry.display.as_str())) {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint("`capstan list` shows the servers there are"),
+                None => error.hint("`capstan list` shows all servers"),
             }
         })
     }

@@ -15,7 +15,7 @@ mod units;
 mod url;
 mod fields;
 pub mod settings;
-mod refuse;
+mod unsupported;
 mod read;
 pub mod merge;
 mod redact;
@@ -33,7 +33,7 @@ pub use read::server::slug;
 pub use redact::{Hide, redact_file, scrub};
 pub use reference::reference;
 pub use schema::schema;
-pub use settings::overrides::{ToolOverride, ToolOverrides};
+pub use settings::overrides::ToolOverrides;
 pub use settings::rule::{OrderedRule, Reach, Rule, Rules};
 pub use settings::server::{
     CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Preset, Program,
@@ -41,12 +41,12 @@ pub use settings::server::{
 };
 pub use settings::{
     AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, DefaultSetting,
-    Gateway, GatewayLimits, Mcp, Permissions, Rate, Screen, Tools,
+    Gateway, GatewayLimits, Mcp, Permissions, RateSetting, Screen, Tools,
 };
 pub use show::{Shown, show};
 pub use source::problem::{Problem, Severity};
 pub use source::reader::{FileReader, NativeFiles};
 pub use source::{
-    Dialect, Origin, Place, Plugin, PluginPart, Scope, SourceFile, Surroundings, UserSetting,
+    Dialect, FilePosition, Origin, Plugin, PluginPart, Scope, SourceFile, Surroundings, UserSetting,
 };
 pub use units::show_duration;

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::refuse::{Consequence, In, ROWS};
 use crate::schema::schema;
+use crate::unsupported::{Consequence, In, ROWS};
 
 /// The names of keys in the files of other programs.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -63,7 +63,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// Environment variables, their other names, and what they set.
 const VARIABLES: &[(&str, &str, &str)] = &[
-    ("CAPSTAN_NO_MCP", "`CALIBAN_NO_MCP`", "`1` uses no server at all"),
+    ("CAPSTAN_NO_MCP", "`CALIBAN_NO_MCP`", "`1` disables all servers"),
     (
         "CAPSTAN_MCP_TIMEOUT",
         "`CALIBAN_MCP_TIMEOUT`, `MCP_TIMEOUT`",
@@ -77,28 +77,29 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     (
         "CAPSTAN_MAX_MCP_OUTPUT_TOKENS",
         "`CALIBAN_MAX_MCP_OUTPUT_TOKENS`",
-        "how long an answer may be, in tokens",
+        "the maximum size of an answer, in tokens",
     ),
     ("CAPSTAN_MCP_OAUTH_PORT", "`CALIBAN_MCP_OAUTH_PORT`", "the port of a login's callback"),
 ];
 
 const INTRODUCTION: &str = "\
-<!-- Generated from core/config/src/settings/; `./dev/bless` writes it anew. -->
+<!-- Generated from core/config/src/settings/ by `./dev/bless`. -->
 
 # Configuration
 
-Files of our own are TOML; [files of other programs](../guide/configuration.md#files-of-other-programs)
-are read as they are. They are read in this order, and the first to name a server has the whole entry:
-the managed file, files named by `--config` or `CAPSTAN_CONFIG`, the project's
-`.capstan/config.toml`, the user's `capstan/config.toml` in the configuration folder. Rules of all
-files add up; a project file never loosens what the others say.
+Native files are TOML; [files of other programs](../guide/configuration.md#files-of-other-programs)
+are read in their own formats. Files are read in this order: the managed file, files named by `--config`
+or `CAPSTAN_CONFIG`, the project's `.capstan/config.toml`, the user's `capstan/config.toml` in the
+configuration folder. The first file that names a server defines it completely. The rules of all files
+apply together; a project file cannot loosen the rules of other files.
 
-In every string of a file of our own, `${VAR}` and `${VAR:-default}` are replaced by variables of the
-environment; `${CAPSTAN_PROJECT_DIR}` is the root of the workspace. A server whose variable is unset
-fails alone.
+In every string of a native file, `${VAR}` and `${VAR:-default}` are replaced by environment variables;
+`${CAPSTAN_PROJECT_DIR}` is the root of the workspace. If a variable is unset, only the server that uses
+it fails.
+
 Durations and sizes are strings with a unit: `\"30s\"`, `\"10MiB\"`. A key that is not listed here is
-an error; in files of other programs it is a warning, unless it decides who may do what. The same as
-a JSON Schema: [config.schema.json](config.schema.json).
+an error. In files of other programs it is a warning, unless it restricts callers or calls. The JSON
+Schema is [config.schema.json](config.schema.json).
 ";
 
 /// Returns the reference page as Markdown.
@@ -167,8 +168,8 @@ fn kind(property: &Value) -> String {
 
 fn rules(page: &mut String, schema: &Value) {
     page.push_str(
-        "\n## Rules\n\nA rule is a pattern, or a table of these keys. The order in which lists are \
-         looked at: global deny, server deny, server ask, server allow, global ask, global allow, \
+        "\n## Rules\n\nA rule is a pattern, or a table of these keys. Lists are checked in this \
+         order: global deny, server deny, server ask, server allow, global ask, global allow, \
          `permissions.default`.\n\n| key | type | default | meaning | elsewhere |\n|---|---|---|---|---|\n",
     );
     let rule = at(schema, "/properties/permissions/properties/deny/items");
@@ -179,10 +180,9 @@ fn rules(page: &mut String, schema: &Value) {
 
 fn rates(page: &mut String, schema: &Value) {
     page.push_str(
-        "\n## Rates\n\nEach `[[tools.rates]]` is a table of these keys. A call must find room in all \
-         rates that speak of it; in no stretch of time as long as `every` are there more calls than \
-         `limit`. Trying again after a connection broke is free, and so are the later parts of a \
-         call.\n\n| key | type | default | meaning | elsewhere |\n|---|---|---|---|---|\n",
+        "\n## Rates\n\nEach `[[tools.rates]]` is a table of these keys. A call is refused if \
+         one of the rates that apply to it is used up: no period of length `every` contains more calls \
+         than `limit`. Retries after a broken connection and the later parts of a call do not count.\n\n| key | type | default | meaning | elsewhere |\n|---|---|---|---|---|\n",
     );
     rows(page, "", "rate", at(schema, "/properties/tools/properties/rates/items"));
 }
@@ -191,13 +191,9 @@ fn rates(page: &mut String, schema: &Value) {
 fn forms(page: &mut String, schema: &Value) {
     let server = "/properties/servers/additionalProperties/properties";
     for (title, key, form) in [
+        ("OpenAPI documents\n\n`openapi` is a document, or a table of these keys.", "openapi", "1"),
         (
-            "OpenAPI documents\n\n`openapi` is a document alone, or a table of these keys.",
-            "openapi",
-            "1",
-        ),
-        (
-            "What an interface knows us by\n\nEach `[servers.NAME.openapi.auth.SCHEME]`, where `SCHEME` is \
+            "Credentials for OpenAPI documents\n\nEach `[servers.NAME.openapi.auth.SCHEME]`, where `SCHEME` is \
              the name of a security scheme of the document, is a table of these keys: `token`, or \
              `username` and `password`, or `client_id` and `client_secret`.",
             "openapi",
@@ -217,8 +213,8 @@ fn forms(page: &mut String, schema: &Value) {
 
 fn variables(page: &mut String) {
     page.push_str(
-        "\n## Environment\n\nThe first name that is set counts. Times are milliseconds; under a \
-         `CAPSTAN_` name also durations.\n\n| variable | other names | sets |\n|---|---|---|\n",
+        "\n## Environment\n\nThe first name that is set applies. Times are in milliseconds; the \
+         `CAPSTAN_` names also accept durations.\n\n| variable | other names | sets |\n|---|---|---|\n",
     );
     for (name, others, sets) in VARIABLES {
         let _ = writeln!(page, "| `{name}` | {others} | {sets} |");
@@ -227,9 +223,9 @@ fn variables(page: &mut String) {
 
 fn refused(page: &mut String) {
     page.push_str(
-        "\n## Not in this version\n\nThese keys restrict something that this version cannot restrict \
-         yet. Rather than ignore them, it refuses the server (or, outside a server, the whole \
-         configuration).\n\n| key | asks for |\n|---|---|\n",
+        "\n## Not in this version\n\nThese keys ask for restrictions that this version does not \
+         support. They are refused, not ignored: the server fails, or, outside a server, the whole \
+         configuration.\n\n| key | asks for |\n|---|---|\n",
     );
     for row in ROWS.iter().filter(|row| row.consequence == Consequence::Refuse) {
         let path = match row.table {

@@ -41,9 +41,9 @@ mod tests {
 
     use super::*;
     use crate::fields::KNOWN;
-    use crate::refuse::{In, ROWS};
     use crate::source::reader::NativeFiles;
     use crate::source::{Scope, SourceFile, Surroundings};
+    use crate::unsupported::{In, ROWS};
 
     /// The dotted keys of the schema, with `x` as the name of a server.
     fn keys(schema: &Value, path: &str, found: &mut BTreeSet<String>) {

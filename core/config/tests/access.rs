@@ -132,7 +132,7 @@ fn c41_who_says_that_a_server_is_untrusted_is_reminded_of_listing_its_tools() {
 const SERVERS: &str =
     "[servers.linear]\nurl = \"https://h\"\n[servers.GitHub]\nurl = \"https://h\"\n";
 
-/// What is said of a configuration, with line and column.
+/// The warnings about a configuration, with line and column.
 fn idle(text: &str) -> Vec<String> {
     let loaded = load_text(&format!("{SERVERS}{text}"));
     assert_eq!(loaded.problems, [], "{text}");
@@ -150,33 +150,28 @@ fn idle(text: &str) -> Vec<String> {
 const IDLE: [(&str, &str); 18] = [
     (
         "[permissions]\ndeny = [\"linaer__delete_*\"]",
-        "2:9 \"linaer__delete_*\" in `permissions.deny` names the server `linaer`, which is \
-             not there; did you mean `linear`?",
+        "2:9 \"linaer__delete_*\" in `permissions.deny` names the server `linaer`, which does not exist; did you mean `linear`?",
     ),
     (
         "[permissions]\nallow = [\"mcp__other__x\"]",
-        "2:10 \"mcp__other__x\" in `permissions.allow` names the server `other`, which is not \
-             there; `capstan list` shows the servers that there are",
+        "2:10 \"mcp__other__x\" in `permissions.allow` names the server `other`, which does not exist; `capstan list` shows all servers",
     ),
     (
         "[permissions]\nallow = [\"linaer:x\"]",
-        "2:10 \"linaer:x\" in `permissions.allow` names the server `linaer`, which is not \
-             there; did you mean `linear`?",
+        "2:10 \"linaer:x\" in `permissions.allow` names the server `linaer`, which does not exist; did you mean `linear`?",
     ),
     (
         "[permissions]\ndeny = [\"Elicit(linaer)\"]",
-        "2:9 \"Elicit(linaer)\" in `permissions.deny` names the server `linaer`, which is not \
-             there; did you mean `linear`?",
+        "2:9 \"Elicit(linaer)\" in `permissions.deny` names the server `linaer`, which does not exist; did you mean `linear`?",
     ),
     (
         "[tools.policy]\nask = [\"gitub__push\"]",
-        "2:8 \"gitub__push\" in `tools.policy.ask` names the server `gitub`, which is not \
-             there; did you mean `github`?",
+        "2:8 \"gitub__push\" in `tools.policy.ask` names the server `gitub`, which does not exist; did you mean `github`?",
     ),
     (
         "[servers.linear.permissions]\nallow = [\"github__x\"]",
         "2:10 \"github__x\" in `servers.linear.permissions.allow` names the server `github`, \
-             but speaks only of `linear`; move it to the server that it is meant for",
+             but applies only to `linear`; move it to the intended server",
     ),
     (
         "[permissions]\ndeny = [\"drop\"]\nallow = [\"drop\"]",
@@ -191,43 +186,40 @@ const IDLE: [(&str, &str); 18] = [
     (
         "[permissions]\nallow = [{ pattern = \"x\", expires_at = 2025-12-31T00:00:00Z }]",
         "2:10 { pattern = \"x\", expires_at = 2025-12-31T00:00:00Z } in `permissions.allow` \
-             has expired (2025-12-31T00:00:00Z) and no longer counts; remove it, or give it a \
+             expired at 2025-12-31T00:00:00Z and has no effect; remove it, or give it a \
              later `expires_at`",
     ),
     (
         "[permissions]\ndeny = [\"linear__run(rm *)\"]",
         "2:9 \"linear__run(rm *)\" in `permissions.deny` matches nothing: no tool has \
-             brackets in its name; write which argument is meant: `linear__run:KEY=rm *`",
+             brackets in its name; name the argument: `linear__run:KEY=rm *`",
     ),
     (
         "[access]\nroles = { dev = [{ server = \"lin\", access = \"read\" }] }",
-        "1:2 `access.roles.dev[0]` names the server `lin`, which is not there; did you mean \
+        "1:2 `access.roles.dev[0]` names the server `lin`, which does not exist; did you mean \
              `linear`?",
     ),
     (
         "[access]\nroles = { dev = [{ server = \"*\", access = \"*\", tools = [\"*__delete\"], deny = true }] }",
-        "1:2 `*__delete` in `access.roles.dev[0].tools` matches nothing: a grant names its servers \
-             apart; write `delete`",
+        "1:2 `*__delete` in `access.roles.dev[0].tools` matches nothing: grants name servers under `server`, not in patterns; write `delete`",
     ),
     (
         "[permissions]\ndeny = [\"linear__run:message\"]",
         "2:9 \"linear__run:message\" in `permissions.deny` matches nothing: no tool is called \
-             `run:message`; write which value of the argument is meant: `linear__run:message=*`",
+             `run:message`; name the value of the argument: `linear__run:message=*`",
     ),
     (
         "[permissions]\ndeny = [\"mcp__\"]",
-        "2:9 \"mcp__\" in `permissions.deny` matches nothing: it names no tool of a server; for all \
-             of them write `mcp__*`",
+        "2:9 \"mcp__\" in `permissions.deny` matches nothing: it does not name a tool of a server; to match all tools of the server, write `mcp__*`",
     ),
     (
         "[permissions]\ndeny = [\"linear__\"]",
-        "2:9 \"linear__\" in `permissions.deny` matches nothing: it names no tool of a server; for \
-             all of them write `linear__*`",
+        "2:9 \"linear__\" in `permissions.deny` matches nothing: it does not name a tool of a server; to match all tools of the server, write `linear__*`",
     ),
     (
         "[permissions]\ndeny = [\"a b\"]",
-        "2:9 \"a b\" in `permissions.deny` matches nothing: tools hardly have blanks in their names; \
-             write a rule for each",
+        "2:9 \"a b\" in `permissions.deny` matches nothing: names of tools rarely contain spaces; \
+             write one rule for each tool",
     ),
     (
         "[permissions]\ndeny = [\"linear__*\"]\nallow = [\"linear__list_*\"]",

@@ -288,7 +288,7 @@ fn any_file() -> impl Strategy<Value = String> {
         })
 }
 
-/// Whether every line of `some` stands in `all`, in the same order and with the same ending. The
+/// True if every line of `some` is in `all`, in the same order and with the same ending. The
 /// last line of a file may gain an ending.
 fn is_within(some: &str, all: &str) -> bool {
     let mut lines = all.split_inclusive('\n');

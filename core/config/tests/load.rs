@@ -10,7 +10,7 @@ use capstan_config::{
 };
 use capstan_model::{Naming, ServerName, Trust, Verdict};
 
-/// What the environment of these tests has.
+/// The environment of these tests.
 fn variable(name: &str) -> Option<String> {
     match name {
         "TOKEN" => Some("s3cret".to_owned()),

@@ -24,7 +24,7 @@ fn the_nearer_scope_has_the_whole_entry() {
     let told: Vec<String> = loaded.problems.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,
-        ["`a` (user:1) is not used: `A` (project:1) is called `a` as well (user:1:1)"]
+        ["`a` (user:1) is not used: `A` (project:1) has the same name, `a` (user:1:1)"]
     );
     let commands: Vec<String> = loaded
         .config
@@ -46,16 +46,16 @@ fn two_servers_that_become_one_name_are_reported_with_both_places() {
     let cases = [
         (
             vec![format!("{spaced}{dashed}")],
-            "`my-server` is not used: `My Server` (f0:1) is called `my-server` as well (f0:4:10)",
+            "`my-server` is not used: `My Server` (f0:1) has the same name, `my-server` (f0:4:10)",
         ),
         (
             vec![dashed.to_owned(), spaced.to_owned()],
-            "`my-server` (f0:2) is not used: `My Server` (f1:1) is called `my-server` as well (f0:2:1)",
+            "`my-server` (f0:2) is not used: `My Server` (f1:1) has the same name, `my-server` (f0:2:1)",
         ),
         (
             vec![format!("[servers.{long}1]\ncommand = 'a'\n[servers.{long}2]\ncommand = 'b'")],
             &format!(
-                "`{long}2` is not used: `{long}1` (f0:1) is called `{long}` as well (f0:3:10)"
+                "`{long}2` is not used: `{long}1` (f0:1) has the same name, `{long}` (f0:3:10)"
             ),
         ),
     ];
@@ -211,7 +211,8 @@ fn rates_of_all_files_add_up_also_those_of_a_project() {
         file(Scope::Project, "project", &rate(99)),
     ]);
     assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
-    let limits: Vec<u32> = loaded.config.tools.rates.iter().map(|rate| rate.limit).collect();
+    let limits: Vec<u32> =
+        loaded.config.tools.rates.iter().map(|setting| setting.rate.limit).collect();
     assert_eq!(limits.len(), 2, "none makes way for another: {limits:?}");
 }
 

@@ -42,7 +42,7 @@ fn a_port_of_another_protocol_is_a_warning() {
         let loaded = load_text(&format!("[servers.x]\n{entry}"));
         assert!(loaded.config.servers[0].status.is_ok(), "{entry}");
         let [problem] = loaded.problems.as_slice() else { panic!("{:?}", loaded.problems) };
-        assert!(problem.message.contains("which is not one of HTTP"), "{problem}");
+        assert!(problem.message.contains("which belongs to another protocol"), "{problem}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a project that replaces a server cannot undo of its tools and operations.
+//! Restrictions of tools and operations that a project cannot undo when it replaces a server.
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
@@ -38,7 +38,7 @@ fn pins_hidden_things_and_names_stay() {
         assert!(server.tools["drop"].hidden);
     }
     assert_eq!(other.tools["a"].pin["more"], json!(1));
-    // What restricts nothing is the project's to say.
+    // The project may set keys that restrict nothing.
     assert!(!bare.tools.contains_key("words") && bare.tools["a"].default.is_empty());
 }
 

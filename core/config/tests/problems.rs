@@ -1,4 +1,4 @@
-//! What people are told about a broken file: every problem, its place, and a remedy.
+//! Problems of a file: each is reported with its position and a remedy.
 
 use std::fmt::Write as _;
 
@@ -63,7 +63,7 @@ fn problems(text: &str) -> String {
 #[test]
 fn every_problem_of_a_file_is_reported_with_its_place_and_a_remedy() {
     insta::assert_snapshot!(problems(BROKEN), @r##"
-    2:10 error [linear]: `servers.linear` says neither how to start the server nor where it is
+    2:10 error [linear]: `servers.linear` has neither a command nor an address
       give it a `command` or a `url`
     3:1 error [linear]: `servers.linear.comand` is not a known key
       did you mean `command`?
@@ -76,27 +76,27 @@ fn every_problem_of_a_file_is_reported_with_its_place_and_a_remedy() {
     7:9 error [linear]: `servers.linear.trust` must be one of "trusted", "untrusted", "sandboxed", not true or false
       to run its tools without asking, write `permissions = { allow = ["*"] }`
     8:1 error [linear]: `servers.linear.includeTools` is not a known key
-      here it is `expose = ["…"]`
+      use `expose = ["…"]`
     9:24 error [linear]: `servers.linear.env.NODE_OPTIONS`: `NODE_OPTIONS` can make the program run something else
       remove `NODE_OPTIONS`; such variables are never passed to a server
     9:45 error [linear]: `servers.linear.env.KEY` needs the environment variable `NONE`, which is not set
       set it: `export NONE=…`, or give a default: `${NONE:-default}`
-    10:1 error [linear]: `servers.linear.sandbox` asks for confining the server's process, which this version does not enforce
-      remove `sandbox` if you can do without it
+    10:1 error [linear]: `servers.linear.sandbox` asks for a sandbox for the server's process, which this version does not enforce
+      remove `sandbox` if you do not need it
     14:7 error [both]: `servers.both` has both `command` and `url`
-      keep one of them; two servers need two names
+      keep one of them, or define two servers
     18:1 error [fine]: `servers.fine.httpUrl` is not a known key
-      here it is `url`; Streamable HTTP is the default
+      use `url`; Streamable HTTP is the default
     21:1 error: `permissions.alow` is not a known key
       did you mean `allow`?
     22:9 error: in `permissions.deny`, `[` is not a glob pattern
       write a pattern such as "delete_*" or "github__create_issue"
-    22:14 error: `permissions.deny` holds a number, which is no pattern
+    22:14 error: `permissions.deny` contains a number, which is not a pattern
       write "…" or { pattern = "…", reason = "…" }
     23:11 error: `permissions.default` cannot be "asks"
       did you mean "ask"?
     25:2 error: `mcp_servers` is not a known key
-      here servers stand under `[servers.NAME]`
+      use `[servers.NAME]`
     29:11 error: `access.default` cannot be "never"
       use one of "allow", "deny"
     32:14 error: `screen.max_answer` has no unit
@@ -108,7 +108,7 @@ fn every_problem_of_a_file_is_reported_with_its_place_and_a_remedy() {
 fn a_syntax_error_is_one_problem_and_nothing_of_the_file_is_used() {
     insta::assert_snapshot!(problems("[servers.a]\ncommand = \"x\n[servers.b]\n"), @r##"
     2:13 error: not valid TOML: invalid basic string, expected `"`
-      nothing of this file is used until this is mended
+      the file is not used until this is fixed
     "##);
 }
 
@@ -134,23 +134,23 @@ name = "a"
 "#
     ), @r##"
     2:1 error: `mcpServers` is not a known key
-      here servers stand under `[servers.NAME]`
+      use `[servers.NAME]`
     3:1 error: `server` is not a known key
-      here servers stand under `[servers.NAME]`
+      use `[servers.NAME]`
     6:1 error: `mcp.servers` is not a known key
-      here servers stand under `[servers.NAME]`
+      use `[servers.NAME]`
     10:1 error [a]: `servers.a.excludeTools` is not a known key
-      here it is `hide = ["…"]`
+      use `hide = ["…"]`
     11:1 error [a]: `servers.a.tool_allowlist` is not a known key
-      here it is `expose = ["…"]`
+      use `expose = ["…"]`
     12:1 error [a]: `servers.a.enabled_tools` is not a known key
-      here it is `expose = ["…"]`
+      use `expose = ["…"]`
     13:1 error [a]: `servers.a.trust_level` is not a known key
-      here it is `trust`
+      use `trust`
     14:1 error [a]: `servers.a.startup_timeout_sec` is not a known key
-      here it is `startup_timeout = "30s"`
+      use `startup_timeout = "30s"`
     15:1 error [a]: `servers.a.alwaysLoad` is not a known key
-      here it is `always_load`
+      use `always_load`
     16:1 error [a]: `servers.a.name` is not a known key
       the server's name is the NAME in `[servers.NAME]`
     "##);

@@ -92,7 +92,7 @@ impl BackChannel {
         match select(question, too_late).await {
             Either::Left((answer, _)) => answer,
             Either::Right(((), _)) => {
-                warn!(%server, "nobody answered the server's question in time; it is declined");
+                warn!(%server, "the server's question was not answered in time; it is declined");
                 Unanswered::declined(asking)
             }
         }

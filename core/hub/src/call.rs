@@ -41,7 +41,7 @@ pub enum Answer {
     /// A complete result.
     Whole(Json),
     /// A large result that is still arriving, if the operator [accepts](crate::ports::Wishes) it.
-    Flowing(Box<Flow>),
+    Streaming(Box<Flow>),
 }
 
 /// A session with one client. Quota and remembered approvals are counted per session.

@@ -111,7 +111,7 @@ impl Flow {
         };
         walked.map_err(|why| self.broken(why))?;
         if self.walk.around() > MAX_AROUND {
-            let problem = "too much stands around the result of an answer".to_owned();
+            let problem = "the parts of an answer outside its result are too large".to_owned();
             return Poll::Ready(Err(CallError::Protocol { server: self.server.clone(), problem }));
         }
         if is_complete(&self.walk) { Poll::Ready(Ok(next)) } else { Poll::Ready(Err(self.late())) }
@@ -138,12 +138,12 @@ impl Flow {
     }
 
     fn broken(&self, why: NoReply) -> CallError {
-        let problem = format!("an answer broke while it came: {why}");
+        let problem = format!("an answer was interrupted: {why}");
         CallError::Protocol { server: self.server.clone(), problem }
     }
 
     fn late(&self) -> CallError {
-        let problem = "it says behind a large answer that this is none".to_owned();
+        let problem = "a large answer turned out to be an error".to_owned();
         CallError::Protocol { server: self.server.clone(), problem }
     }
 }

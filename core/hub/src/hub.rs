@@ -19,10 +19,10 @@ use indexmap::IndexMap;
 
 use crate::back_channel::QuestionGate;
 use crate::catalog::{Alphabet, Catalog, ToolView};
+use crate::explain::{self, Explanation};
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
-use crate::ports::{AuditLog, Changes, Clock, Item, Listener};
-use crate::told::{self, Explained};
+use crate::ports::{AuditLog, Changes, Clock, Item, Listener, ResourceLists};
 use crate::trace::Tracer;
 use crate::{Approvals, Call, Pins, Rates, Requester, Session};
 
@@ -89,16 +89,20 @@ pub enum Keep {
 impl Hub {
     /// Runs one call and waits for its complete answer. Calls reach a server only through the
     /// pipeline.
-    pub async fn call(
-        &self,
-        session: &Session,
+    pub fn call<'a>(
+        &'a self,
+        session: &'a Session,
         call: Call,
-        requester: Requester<'_>,
-    ) -> Result<Screened, CallError> {
-        self.deliver(session, call, requester).await?.whole().await
+        requester: Requester<'a>,
+    ) -> impl Future<Output = Result<Screened, CallError>> + Send + 'a {
+        let delivery = self.deliver(session, call, requester);
+        async move { delivery.await?.whole().await }
     }
 
     /// Runs one call. A large answer may still be arriving if the client accepts that.
+    ///
+    /// The record of the call is open from here on: dropping the future records an abandoned call,
+    /// also if it never ran.
     pub fn deliver<'a>(
         &'a self,
         session: &'a Session,
@@ -109,7 +113,7 @@ impl Hub {
     }
 
     /// Explains the decision about a call without running it.
-    pub async fn explain(&self, call: Call) -> Result<Explained, CallError> {
+    pub async fn explain(&self, call: Call) -> Result<Explanation, CallError> {
         pipeline::explain(self, call).await
     }
 
@@ -134,6 +138,19 @@ impl Hub {
         let call = Call::new(caller.clone(), target, None);
         let (server, item) = pipeline::find(self, call).await?;
         Ok((ItemId { server, item: item.name.clone() }, item))
+    }
+
+    /// Finds the resource that `caller` knows by this URI. Connects to no server by itself.
+    ///
+    /// # Errors
+    /// When there is no such resource.
+    pub async fn find_resource(
+        &self,
+        caller: &Caller,
+        uri: &str,
+        resources: &dyn ResourceLists,
+    ) -> Result<ItemId, CallError> {
+        pipeline::by_uri(self, caller, uri, resources).await
     }
 
     /// Opens the record of a call that its front has yet to assemble.
@@ -236,7 +253,7 @@ impl Hub {
     }
 
     fn id_by_display(&self, name: &str) -> Option<ItemId> {
-        told::id_by_display(&self.policy, name, &|slug| self.servers.contains_key(slug))
+        explain::id_by_display(&self.policy, name, &|slug| self.servers.contains_key(slug))
     }
 }
 

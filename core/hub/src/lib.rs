@@ -12,7 +12,7 @@
 //! - [`trace`]: tracing of calls.
 //! - [`life`]: starting and stopping servers; [`rates`]: limits on calls over time.
 //! - [`pins`]: the approved definitions of tools.
-//! - [`told`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
+//! - [`explain`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
 //! - [`hub`]: the type that ties these together.
 //!
 //! **Invariant:** this crate contains no transport, terminal, file format or clock. Those are in
@@ -30,7 +30,7 @@ pub mod requester;
 pub mod absent;
 pub mod life;
 pub mod trace;
-pub mod told;
+pub mod explain;
 pub mod replay;
 pub mod rates;
 pub mod pins;
@@ -44,14 +44,14 @@ pub use back_channel::BackChannel;
 pub use builder::HubBuilder;
 pub use call::{Answer, Call, Part, Session};
 pub use entry::{Entry, Ground, Outcome};
+pub use explain::{DescribedCall, EntryPoint, Explanation};
 pub use flow::{Begun, Flow, Source};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pins::{NewTools, PinRules, Pins, Review, Standing};
 pub use pipeline::{
-    Admission, Asks, Attempt, Delivery, Flowing, Message, Outgoing, Screened, Shape, SideOp,
-    System, SystemMessage, TaskHandle, TaskOp, TaskRequest, TaskSubscription, Ticket,
+    Admission, ApprovalFrom, Attempt, Delivery, Message, Outgoing, Screened, Shape, SideOp,
+    Streaming, System, SystemMessage, TaskHandle, TaskOp, TaskRequest, TaskSubscription, Ticket,
 };
-pub use rates::{Rate, Rates};
+pub use rates::Rates;
 pub use requester::{CallGroup, ClientId, ClientIdentity, PersonId, Requester, Unattended};
 pub use servers::{Freshness, Retired, Vitals};
-pub use told::{Door, Explained, Told};

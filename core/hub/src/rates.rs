@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use capstan_model::{CallError, ItemId, Kind, RateBy, Verdict};
+use capstan_model::{CallError, ItemId, Kind};
 use capstan_policy::pattern::spellings;
-use capstan_policy::{Arguments, Pattern};
+use capstan_policy::{Arguments, Rate};
 
 use crate::Call;
 use crate::hub::Hub;
@@ -21,21 +21,6 @@ const MAX_COUNTERS: usize = 10_000;
 
 /// Calls within this fraction (1/n) of a rate's period are counted as one group.
 const GROUPS: u32 = 64;
-
-/// A limit on the number of calls in a period.
-#[derive(Clone, Debug)]
-pub struct Rate {
-    /// The maximum number of calls.
-    pub limit: u32,
-    /// The period.
-    pub every: Duration,
-    /// The calls that are counted together.
-    pub by: RateBy,
-    /// The tools that it applies to; empty for everything that can be called.
-    pub tools: Vec<Pattern>,
-    /// A text for callers, in addition to the limit.
-    pub reason: Option<String>,
-}
 
 /// All rates with their counters.
 #[derive(Debug, Default)]
@@ -77,7 +62,7 @@ impl Rates {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let mut known: Vec<&(u64, Rate)> = self.rates.iter().collect();
         let numbered = rates.into_iter().map(|rate| {
-            let place = known.iter().position(|(_, known)| known.is_same(&rate));
+            let place = known.iter().position(|(_, known)| known.limits_like(&rate));
             let number = place.map(|place| known.swap_remove(place).0);
             (number.unwrap_or_else(|| NUMBERS.fetch_add(1, Ordering::Relaxed)), rate)
         });
@@ -96,10 +81,9 @@ impl Rates {
             return quota();
         }
         let (subject, kind) = (&call.caller.subject, call.target.kind);
-        let speaks = |rate: &Rate| rate.speaks_of(hub, id, call);
-        let concerned = self.rates.iter().filter(|(_, rate)| speaks(rate));
+        let concerned = self.rates.iter().filter(|(_, rate)| applies(rate, hub, id, call));
         let concerned =
-            concerned.map(|(number, rate)| ((*number, rate.key(subject, id, kind)), rate));
+            concerned.map(|(number, rate)| ((*number, rate.group(subject, id, kind)), rate));
         self.count(concerned.collect(), hub.clock.monotonic(), quota)
     }
 
@@ -111,9 +95,12 @@ impl Rates {
     ) -> Result<(), CallError> {
         let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, rate) in &concerned {
-            let known = counters.get_mut(key);
-            if let Some(free_in) = rate.wait(known, now) {
-                let (rate, reason) = (rate.in_words(), rate.reason.clone());
+            let wait = match counters.get_mut(key) {
+                Some(counter) => counter.wait(rate, now),
+                None => (rate.limit == 0).then_some(rate.every),
+            };
+            if let Some(free_in) = wait {
+                let (rate, reason) = (rate.to_string(), rate.reason.clone());
                 return Err(CallError::RateExceeded { rate, reason, free_in });
             }
         }
@@ -148,73 +135,32 @@ impl Rates {
     }
 }
 
-// === impl Rate ===
-
-impl Rate {
-    /// True if both limit the same calls in the same way.
-    fn is_same(&self, other: &Self) -> bool {
-        let Self { limit, every, by, tools, reason: _ } = self;
-        let texts = |tools: &[Pattern]| -> Vec<String> {
-            tools.iter().map(|tool| tool.as_str().to_owned()).collect()
-        };
-        (*limit, *every, *by) == (other.limit, other.every, other.by)
-            && texts(tools) == texts(&other.tools)
+/// True if a rate applies to a call.
+fn applies(rate: &Rate, hub: &Hub, id: &ItemId, call: &Call) -> bool {
+    if rate.tools.is_empty() {
+        return true;
     }
-
-    fn speaks_of(&self, hub: &Hub, id: &ItemId, call: &Call) -> bool {
-        if self.tools.is_empty() {
-            return true;
-        }
-        if call.target.kind != Kind::Tool {
-            return false;
-        }
-        let server = hub.policy.servers().get(&id.server);
-        let display = server.map_or(id.server.as_str(), |server| server.display.as_str());
-        let (mut names, arguments) = (spellings(id, display), call.arguments());
-        let new = hub.policy.new_name(id);
-        names.extend(new.into_iter().flat_map(|new| spellings(&new, display)));
-        let arguments = Arguments::These(&arguments);
-        // Matches like a deny rule: in doubt, the rate applies.
-        self.tools.iter().any(|pattern| pattern.matches(&names, arguments, Verdict::Deny))
+    if call.target.kind != Kind::Tool {
+        return false;
     }
-
-    fn key(&self, subject: &str, id: &ItemId, kind: Kind) -> String {
-        match self.by {
-            RateBy::Caller => subject.to_owned(),
-            RateBy::Server => id.server.to_string(),
-            // A caller can invent any number of URIs, so they count for their server.
-            RateBy::Tool if kind == Kind::Resource => id.server.to_string(),
-            RateBy::Tool => id.to_string(),
-            RateBy::All => String::new(),
-        }
-    }
-
-    /// Returns the time until a call is possible; `None` if it is possible now.
-    fn wait(&self, counter: Option<&mut Counter>, now: Duration) -> Option<Duration> {
-        if self.limit == 0 {
-            return Some(self.every);
-        }
-        let counter = counter?;
-        counter.forget(now, self.every);
-        let first = counter.groups.front().filter(|_| counter.used >= self.limit)?;
-        Some((first.last + self.every).saturating_sub(now))
-    }
-
-    fn in_words(&self) -> String {
-        let of_whom = match self.by {
-            RateBy::Caller => "for this caller",
-            RateBy::Server => "for this server",
-            RateBy::Tool => "for this tool",
-            RateBy::All => "in all",
-        };
-        let calls = if self.limit == 1 { "call" } else { "calls" };
-        format!("{} {calls} in {:?} {of_whom}", self.limit, self.every)
-    }
+    let server = hub.policy.servers().get(&id.server);
+    let display = server.map_or(id.server.as_str(), |server| server.display.as_str());
+    let (mut names, arguments) = (spellings(id, display), call.arguments());
+    let new = hub.policy.new_name(id);
+    names.extend(new.into_iter().flat_map(|new| spellings(&new, display)));
+    rate.matches_tool(&names, Arguments::These(&arguments))
 }
 
 // === impl Counter ===
 
 impl Counter {
+    /// Returns the time until a rate allows another call; `None` if it allows one now.
+    fn wait(&mut self, rate: &Rate, now: Duration) -> Option<Duration> {
+        self.forget(now, rate.every);
+        let first = self.groups.front().filter(|_| self.used >= rate.limit)?;
+        Some((first.last + rate.every).saturating_sub(now))
+    }
+
     fn forget(&mut self, now: Duration, every: Duration) {
         while let Some(group) = self.groups.pop_front_if(|group| group.last + every <= now) {
             self.used = self.used.saturating_sub(group.calls);

@@ -1,5 +1,7 @@
 //! Tests of rates: which calls they admit, when, and for which callers.
 
+use capstan_policy::RateBy;
+
 use super::*;
 
 const MINUTE: Duration = Duration::from_mins(1);

@@ -10,15 +10,15 @@ use capstan_wire::Json;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::told::{Door, Explained, Told};
+use crate::explain::{DescribedCall, EntryPoint, Explanation};
 
 /// A past call, as read from its audit entry.
 #[derive(Clone, Debug)]
 pub struct Past {
     /// The call. Its arguments are empty unless the entry has all of them.
-    pub told: Told,
+    pub told: DescribedCall,
     /// The part of the arguments that is known.
-    pub kept: Kept,
+    pub kept: KnownArguments,
     /// The verdict at the time.
     pub verdict: Verdict,
     /// The rule that led to it.
@@ -27,7 +27,7 @@ pub struct Past {
 
 /// The part of a past call's arguments that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum KnownArguments {
     /// All of them.
     Whole,
     /// Some were masked, or the end was cut off.
@@ -92,14 +92,16 @@ impl Past {
         let effect = effects.into_iter().find(|effect| Some(effect.as_str()) == text("effect"));
         let door = match text("front") {
             // Over stdio, or written before access rules existed.
-            Some("gateway") if row.get("bound") != Some(&Value::Bool(true)) => Some(Door::Stdio),
-            front => Door::ALL.into_iter().find(|door| Some(door.as_str()) == front),
+            Some("gateway") if row.get("bound") != Some(&Value::Bool(true)) => {
+                Some(EntryPoint::Stdio)
+            }
+            front => EntryPoint::ALL.into_iter().find(|door| Some(door.as_str()) == front),
         };
         let caller = door.ok_or(unreadable)?.caller(text("caller"), roles(row));
         let server = text("server").and_then(|name| name.parse().ok()).ok_or(unreadable)?;
         let item = text("item").ok_or(unreadable)?.to_owned();
-        let told = Told::new(caller, ItemId { server, item }, kind);
-        let told = Told { effect: effect.unwrap_or(told.effect), ..told };
+        let told = DescribedCall::new(caller, ItemId { server, item }, kind);
+        let told = DescribedCall { effect: effect.unwrap_or(told.effect), ..told };
         let (told, kept) = with_arguments(told, text("arguments"));
         let rule = text("rule").unwrap_or_default().to_owned();
         Ok(Self { told, kept, verdict: verdict.ok_or(unreadable)?, rule })
@@ -110,8 +112,9 @@ impl Past {
         if !policy.servers().contains_key(&self.told.id.server) {
             return Judged::Unknown(Reason::NoServer);
         }
-        let Explained { ruling, by_arguments, .. } = self.told.clone().explain(policy, now);
-        if let (Kept::InPart | Kept::No, Some(step)) = (self.kept, by_arguments.into_iter().next())
+        let Explanation { ruling, by_arguments, .. } = self.told.clone().explain(policy, now);
+        if let (KnownArguments::InPart | KnownArguments::No, Some(step)) =
+            (self.kept, by_arguments.into_iter().next())
         {
             return Judged::Unknown(Reason::Arguments { rule: step.rule });
         }
@@ -124,14 +127,16 @@ impl Past {
 }
 
 /// Adds the stored arguments. Those of a resource are its URI, which every entry has.
-fn with_arguments(told: Told, kept: Option<&str>) -> (Told, Kept) {
+fn with_arguments(told: DescribedCall, kept: Option<&str>) -> (DescribedCall, KnownArguments) {
     let read = |text: &str| Json::parse(text.to_owned()).ok();
     match (told.kind, kept) {
-        (Kind::Resource, _) => (told, Kept::Whole),
-        (Kind::Tool | Kind::Prompt, None) => (told, Kept::No),
+        (Kind::Resource, _) => (told, KnownArguments::Whole),
+        (Kind::Tool | Kind::Prompt, None) => (told, KnownArguments::No),
         (Kind::Tool | Kind::Prompt, Some(text)) => match read(text) {
-            Some(arguments) if !text.contains(MASK) => (Told { arguments, ..told }, Kept::Whole),
-            Some(_) | None => (told, Kept::InPart),
+            Some(arguments) if !text.contains(MASK) => {
+                (DescribedCall { arguments, ..told }, KnownArguments::Whole)
+            }
+            Some(_) | None => (told, KnownArguments::InPart),
         },
     }
 }

@@ -8,7 +8,8 @@ use futures::future::ready;
 
 use crate::Ground;
 use crate::ports::{
-    Approval, Approver, Ask, BoxFuture, ClientSide, Notice, Question, Reply, Unanswered, Wishes,
+    Approval, Approver, Ask, BoxFuture, ClientSide, Notice, Question, Reply, ResourceLists,
+    Unanswered, Wishes,
 };
 
 /// The requester of a call, as its front passes it to the pipeline.
@@ -19,6 +20,9 @@ pub struct Requester<'a> {
     pub client: Arc<dyn ClientSide>,
     /// Tells the client apart from others.
     pub identity: ClientIdentity,
+    /// The lists in which a resource without a server is found by its URI. Without them, its name is
+    /// `server:uri`.
+    pub resources: Option<&'a dyn ResourceLists>,
 }
 
 /// The numbers that tell the client of a call apart from others. The default is the only client of
@@ -62,13 +66,13 @@ impl<'a> Requester<'a> {
         front: &'a Arc<T>,
         identity: ClientIdentity,
     ) -> Self {
-        Self { approver: &**front, client: Arc::<T>::clone(front), identity }
+        Self { approver: &**front, client: Arc::<T>::clone(front), identity, resources: None }
     }
 
     /// Creates the requester of an [`Unattended`] front.
     pub fn unattended() -> Self {
         let identity = ClientIdentity::default();
-        Self { approver: &Unattended, client: Arc::new(Unattended), identity }
+        Self { approver: &Unattended, client: Arc::new(Unattended), identity, resources: None }
     }
 }
 

@@ -172,7 +172,7 @@ async fn the_tools_that_are_shown_keep_that_order_and_leave_out_what_is_denied()
 async fn a_server_that_is_not_there_says_why() {
     let table = [
         (ServerState::Disabled, "it is disabled; `capstan enable off` starts it"),
-        (ServerState::AwaitingApproval, "its file is not approved; run `capstan trust`"),
+        (ServerState::AwaitingApproval, "its file is not trusted; run `capstan trust`"),
         (ServerState::NeedsLogin, "it needs a login"),
         (ServerState::Failed("no such command".to_owned()), "no such command"),
     ];

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use capstan_hub::life::{IdleRule, Start};
 use capstan_hub::ports::{Listing, UsageRow};
-use capstan_hub::{Asks, Call, Freshness, SideOp};
+use capstan_hub::{ApprovalFrom, Call, Freshness, SideOp};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerState, Target};
 
 use care::{Care, fixed, items};
@@ -216,7 +216,10 @@ async fn a_subscription_and_a_question_keep_a_server() {
     let target = Target::exact(Kind::Resource, id.clone());
     let call = Call::new(Caller::operator(Front::Cli), target, None);
     let (hub, session) = (&server.hub, server.hub.session());
-    hub.begin(&call).side(&session, call, SideOp::Subscribe, Asks::Nobody).await.unwrap();
+    hub.begin(&call)
+        .side(&session, call, SideOp::Subscribe, ApprovalFrom::Memory, None)
+        .await
+        .unwrap();
     care.pass(5 * MINUTE).await;
     assert_eq!(server.state(), ServerState::Connected);
     hub.unsubscribe(&server.name, &id.item).await.unwrap();

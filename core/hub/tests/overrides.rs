@@ -7,10 +7,12 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::catalog::{Alphabet, Catalog, Gathered, Names, Override, Overrides, Patience};
+use capstan_hub::catalog::{Alphabet, Catalog, Gathered, Names, Overrides, Patience};
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Call, Keep};
-use capstan_model::{CallError, Caller, Effect, ErrorCode, Front, ItemId, Kind, Naming, Target};
+use capstan_model::{
+    CallError, Caller, Effect, ErrorCode, Front, ItemId, Kind, Naming, Target, ToolOverride,
+};
 use capstan_policy::{PolicySource, ServerPolicy};
 use futures::FutureExt;
 use futures::future::ready;
@@ -44,19 +46,20 @@ fn object(value: &Value) -> serde_json::Map<String, Value> {
 }
 
 /// What most tests change.
-fn usual() -> Override {
-    Override {
+fn usual() -> ToolOverride {
+    ToolOverride {
         name: Some("things".to_owned()),
         title: Some("Things".to_owned()),
         description: Some("Get all things.".to_owned()),
         default: object(&json!({ "limit": 20 })),
         pin: object(&json!({ "team": "core" })),
         hide_parameters: vec!["cursor".to_owned()],
+        hidden: false,
     }
 }
 
 fn world(
-    overrides: Vec<(&str, Override)>,
+    overrides: Vec<(&str, ToolOverride)>,
     policy: PolicySource,
 ) -> (World, Arc<std::sync::Mutex<Vec<String>>>) {
     let server = server();
@@ -202,11 +205,12 @@ async fn who_may_not_know_of_a_tool_learns_nothing_of_what_is_settled_for_it() {
 
 #[tokio::test]
 async fn what_is_asked_for_in_vain_is_told_with_the_nearest_name() {
-    let called = |name: &str| Override { name: Some(name.to_owned()), ..Override::default() };
-    let parameters = Override {
+    let called =
+        |name: &str| ToolOverride { name: Some(name.to_owned()), ..ToolOverride::default() };
+    let parameters = ToolOverride {
         default: object(&json!({ "limt": 1 })),
         hide_parameters: vec!["query".to_owned()],
-        ..Override::default()
+        ..ToolOverride::default()
     };
     let overrides = vec![
         ("delete_al", called("x")),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use capstan_config::{Dialect, Scope, SourceFile};
 use capstan_import::Client;
-use capstan_import::clients::{ClientError, Presence, Way, presence, put, take};
+use capstan_import::clients::{ClientConnection, ClientError, Presence, presence, put, take};
 use capstan_import::servers::{Found, Plan, Projects, Secrets, State, find, plan};
 use proptest::prelude::*;
 
@@ -34,13 +34,13 @@ fn fixture(name: &str) -> String {
     fs::read_to_string(folder.join(name)).unwrap()
 }
 
-fn stdio() -> Way {
+fn stdio() -> ClientConnection {
     let args = vec!["serve".to_owned()];
-    Way::Stdio { command: "/opt/a \"b\"/capstan".to_owned(), args }
+    ClientConnection::Stdio { command: "/opt/a \"b\"/capstan".to_owned(), args }
 }
 
-fn http() -> Way {
-    Way::Http { url: "http://127.0.0.1:7777/mcp".to_owned() }
+fn http() -> ClientConnection {
+    ClientConnection::Http { url: "http://127.0.0.1:7777/mcp".to_owned() }
 }
 
 fn native(text: &str) -> SourceFile {
@@ -232,9 +232,21 @@ fn rules_for_all_servers_of_a_file_are_carried_or_named() {
     check(Client::Goose, "g.yaml", &goose("chat"), "permissions = { deny = [\"*\"] }", "");
     check(Client::Goose, "g.yaml", &goose("auto"), "enabled = true\n", "");
     let caliban = "[permissions]\ndeny = [\"x\"]\n[mcp_servers.a]\ncommand = \"x\"\n";
-    check(Client::Caliban, "c.toml", caliban, "[servers.a]", "under `permissions` stays behind");
+    check(
+        Client::Caliban,
+        "c.toml",
+        caliban,
+        "[servers.a]",
+        "`permissions`, which applies to all servers of the file, is not imported",
+    );
     let zeph = "[mcp]\nallowed_commands = [\"x\"]\n[[mcp.servers]]\nid = \"a\"\ncommand = \"x\"\n";
-    check(Client::Zeph, "z.toml", zeph, "[servers.a]", "`mcp.allowed_commands` stays behind");
+    check(
+        Client::Zeph,
+        "z.toml",
+        zeph,
+        "[servers.a]",
+        "`mcp.allowed_commands`, which applies to all servers of the file, is not imported",
+    );
 }
 
 proptest! {

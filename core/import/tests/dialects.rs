@@ -12,7 +12,7 @@ use capstan_import::detect;
 use capstan_model::ServerName;
 use proptest::prelude::*;
 
-/// What a file says, where it would lie, and whose it is.
+/// A file with its path and dialect.
 const FILES: &[(&str, &str, Dialect)] = &[
     ("caliban.toml", ".caliban/settings.toml", Dialect::Caliban),
     ("caliban-legacy.toml", "/home/me/.config/caliban/mcp.toml", Dialect::Caliban),
@@ -29,7 +29,7 @@ const FILES: &[(&str, &str, Dialect)] = &[
     ("opencode-v2.json", "opencode.json", Dialect::OpenCode),
 ];
 
-/// What no output may contain: secrets that stand in the files, and those of the environment.
+/// Secrets that no output may contain: those in the files, and those of the environment.
 const CANARIES: [&str; 2] = ["canary-literal", "canary-variable"];
 
 fn variable(name: &str) -> Option<String> {
@@ -72,7 +72,7 @@ fn told(loaded: &Loaded) -> String {
         let _ = writeln!(text, "    {help}");
     }
     text.push('\n');
-    // What nobody wrote is the same for all of them.
+    // Defaults are the same for all dialects.
     for shown in show(loaded).iter().filter(|shown| shown.origin != "default") {
         let _ = writeln!(text, "{} = {} ({})", shown.key, shown.value, shown.origin);
     }

@@ -12,7 +12,7 @@ use capstan_config::{
 use capstan_import::AllDialects;
 use capstan_import::packages;
 
-/// What no output may contain.
+/// Secrets that no output may contain.
 const CANARY: &str = "canary-variable";
 
 fn variable(name: &str) -> Option<String> {

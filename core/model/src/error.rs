@@ -47,7 +47,7 @@ pub enum CallError {
         rule: String,
     },
     /// The operator said no.
-    #[error("`{item}` was refused by whoever was asked (by rule `{rule}`)")]
+    #[error("`{item}` was refused when approval was requested (rule `{rule}`)")]
     Refused {
         /// The item asked for.
         item: String,
@@ -82,7 +82,7 @@ pub enum CallError {
         free_in: Duration,
     },
     /// The call was not made: it cannot be recorded, and the operator requires a record.
-    #[error("the audit log cannot be written, and so the call was not made: {reason}")]
+    #[error("the call was refused, because the audit log cannot be written: {reason}")]
     Unrecordable {
         /// The cause.
         reason: String,
@@ -139,7 +139,7 @@ pub enum CallError {
         may_have_run: bool,
     },
     /// The server requires a login, or refuses the one that it got.
-    #[error("server `{server}` refuses us: {reason}")]
+    #[error("server `{server}` refused access: {reason}")]
     Unauthorized {
         /// The server asked.
         server: ServerName,
@@ -401,7 +401,7 @@ mod tests {
             ),
             (
                 CallError::Unrecordable { reason: reason() },
-                "the audit log cannot be written, and so the call was not made: no space left",
+                "the call was refused, because the audit log cannot be written: no space left",
                 (ErrorCode::Transient, true),
             ),
             (

@@ -7,15 +7,15 @@ impl CallError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown { kind, nearest, .. } => match nearest.as_slice() {
-                [] => Some(format!("`capstan {}s` lists what there is", kind.as_str())),
+                [] => Some(format!("`capstan {}s` lists all", kind.as_str())),
                 names => Some(format!("did you mean {}?", quoted_list(names))),
             },
-            Self::Hidden { .. } => Some("only its server can mend that".to_owned()),
+            Self::Hidden { .. } => Some("only the server can fix this".to_owned()),
             Self::InvalidArguments { item, .. } => {
-                Some(format!("`capstan tools {item}` shows what it takes"))
+                Some(format!("`capstan tools {item}` shows its arguments"))
             }
             Self::Denied { item, .. } => {
-                Some(format!("`capstan why {item}` shows every rule that speaks of it"))
+                Some(format!("`capstan why {item}` shows every rule that applies to it"))
             }
             Self::NotApproved { item, rule, open } => {
                 Some(how_to_allow(item, rule, open.as_deref()))
@@ -28,13 +28,13 @@ impl CallError {
                 Some(format!("try again in {seconds}s, or change `rates` under `[tools]`"))
             }
             Self::Unrecordable { .. } | Self::Unrecorded { .. } => {
-                Some("make room for it, or set `on_full = \"degrade\"` under `[audit]`".to_owned())
+                Some("free disk space, or set `on_full = \"degrade\"` under `[audit]`".to_owned())
             }
             Self::Unreachable { server, .. } => {
-                Some(format!("`capstan doctor {server}` says more"))
+                Some(format!("`capstan doctor {server}` shows details"))
             }
             Self::OutcomeUnknown { .. } | Self::Stopped => {
-                Some("look whether it took effect before you call it again".to_owned())
+                Some("check whether it took effect before you call it again".to_owned())
             }
             Self::TimedOut { server, .. } => {
                 Some(format!("raise `timeout` under `[servers.{server}]`"))
@@ -68,7 +68,7 @@ fn how_to_allow(item: &str, rule: &str, open: Option<&str>) -> String {
     // A rule that asks takes precedence over one that allows.
     let always = if let Some((server, _)) = rule.split_once(": a new tool") {
         let server = server.trim_start_matches("servers.");
-        format!("to allow it without asking, approve it: `capstan pins {server} --approve`")
+        format!("to allow it without asking, pin it: `capstan pins {server} --approve`")
     } else if rule.contains("ask:") {
         format!("to allow `{item}` without asking, change the rule `{rule}`")
     } else {
@@ -76,8 +76,8 @@ fn how_to_allow(item: &str, rule: &str, open: Option<&str>) -> String {
     };
     match open {
         Some(id) => format!(
-            "the operator can still say yes to question `{id}` (`capstan approvals`), and then it \
-             runs when it is called again; {always}"
+            "the operator can still approve it (`capstan approvals yes {id}`); then \
+             call it again; {always}"
         ),
         None => always,
     }

@@ -1,9 +1,10 @@
 //! The types that all parts of the hub share.
 //!
 //! Read in this order: [`name`] defines the names of servers and items, [`caller`] who makes a
-//! call, [`call`] what it asks for, [`verdict`] how rules decide on it, [`rate`] how calls are
-//! counted, [`server`] the state of a server, [`error`] how a call can fail (`hint`: and what to do
-//! then), [`secret`] values that must never be shown, and [`credentials`] the logins for servers.
+//! call, [`call`] what it asks for, [`verdict`] how rules decide on it, [`tool_override`] how the
+//! operator changes a tool, [`server`] the state of a server, [`error`] how a call can fail (`hint`:
+//! and what to do then), [`secret`] values that must never be shown, and [`credentials`] the logins
+//! for servers.
 //!
 //! **Invariant:** nothing here does I/O, reads the clock, or is async.
 
@@ -11,7 +12,7 @@ pub mod name;
 pub mod caller;
 pub mod call;
 pub mod verdict;
-pub mod rate;
+pub mod tool_override;
 pub mod server;
 pub mod error;
 mod hint;
@@ -23,7 +24,7 @@ pub use caller::{Binding, Caller, Front};
 pub use credentials::Credentials;
 pub use error::{CallError, ErrorCode};
 pub use name::{BadServerName, ItemId, Naming, ServerName};
-pub use rate::RateBy;
 pub use secret::Secret;
 pub use server::{Effect, Glyph, ServerState, StateName, Trust};
+pub use tool_override::ToolOverride;
 pub use verdict::{By, Ruling, Verdict};

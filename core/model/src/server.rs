@@ -108,7 +108,7 @@ impl ServerState {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Degraded(reason) | Self::Failed(reason) => Some(reason),
-            Self::AwaitingApproval => Some("its file is not approved; run `capstan trust`"),
+            Self::AwaitingApproval => Some("its file is not trusted; run `capstan trust`"),
             Self::NeedsLogin => Some("it needs a login"),
             Self::Disabled | Self::Cached | Self::Connecting | Self::Connected | Self::Idle => None,
         }

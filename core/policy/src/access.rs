@@ -40,30 +40,30 @@ pub struct Subject {
 pub struct Access {
     default: Says,
     strictness: Strictness,
-    grants: Vec<Placed>,
+    grants: Vec<LocatedGrant>,
     roles: FxHashMap<String, Vec<usize>>,
-    subjects: FxHashMap<String, Held>,
+    subjects: FxHashMap<String, SubjectGrants>,
     rules: Vec<AccessRule>,
     /// The grants that can match each server.
-    near: HashMap<ServerName, Near>,
+    near: HashMap<ServerName, ServerGrants>,
 }
 
 #[derive(Clone, Debug)]
-struct Placed {
+struct LocatedGrant {
     grant: Grant,
     /// For example `access.roles.dev[0]`.
     place: String,
 }
 
 #[derive(Clone, Debug)]
-struct Held {
+struct SubjectGrants {
     roles: Vec<String>,
     extra: Vec<usize>,
 }
 
 /// The grants that can match one server.
 #[derive(Clone, Debug, Default)]
-struct Near {
+struct ServerGrants {
     roles: FxHashMap<String, Vec<usize>>,
     extra: FxHashMap<String, Vec<usize>>,
     /// The grants again, for reads, writes and unknown effects.
@@ -86,7 +86,7 @@ struct Sides {
 }
 
 /// The rule that strict tables cite for tools with an unknown effect.
-const STRICT: &str = "access.strict: nobody knows what this tool does";
+const STRICT: &str = "access.strict: the effect of this tool is unknown";
 
 /// Receives every rule that is consulted, with its verdict if it matches.
 type Look<'a> = &'a mut dyn FnMut(&dyn fmt::Display, Option<Verdict>);
@@ -115,7 +115,7 @@ impl Access {
         }
         for (name, Subject { roles, extra }) in subjects {
             let extra = access.place(&format!("access.subjects.{name}.extra"), extra);
-            access.subjects.insert(name, Held { roles, extra });
+            access.subjects.insert(name, SubjectGrants { roles, extra });
         }
         for (server, display) in servers {
             let near = access.near(server, display);
@@ -204,7 +204,7 @@ impl Access {
         let mut denied = [false; 3];
         let mut place = None;
         self.each_grant(caller, server, &mut |placed| -> Option<()> {
-            let Placed { grant, place: at } = placed;
+            let LocatedGrant { grant, place: at } = placed;
             let marks = match grant.says {
                 Says::Allow => &mut allowed,
                 Says::Deny if grant.means_all() => {
@@ -246,7 +246,7 @@ impl Access {
     ) -> Option<(Says, String)> {
         let mut allowed = None;
         let denied = self.each_grant(wanted.caller, &wanted.id.server, &mut |placed| {
-            let Placed { grant, place } = placed;
+            let LocatedGrant { grant, place } = placed;
             let speaks = grant.covers(need, self.strictness) && grant.means(wanted);
             look(place, speaks.then(|| grant.says.verdict()));
             if speaks && grant.says == Says::Allow && allowed.is_none() {
@@ -265,7 +265,7 @@ impl Access {
         &self,
         caller: &Caller,
         server: &ServerName,
-        see: &mut dyn FnMut(&Placed) -> Option<T>,
+        see: &mut dyn FnMut(&LocatedGrant) -> Option<T>,
     ) -> Option<T> {
         let made;
         let near = if let Some(near) = self.near.get(server) {
@@ -286,12 +286,13 @@ impl Access {
     fn place(&mut self, path: &str, grants: Vec<Grant>) -> Vec<usize> {
         let first = self.grants.len();
         let placed = grants.into_iter().enumerate();
-        self.grants
-            .extend(placed.map(|(at, grant)| Placed { grant, place: format!("{path}[{at}]") }));
+        self.grants.extend(
+            placed.map(|(at, grant)| LocatedGrant { grant, place: format!("{path}[{at}]") }),
+        );
         (first..self.grants.len()).collect()
     }
 
-    fn near(&self, server: &ServerName, display: &str) -> Near {
+    fn near(&self, server: &ServerName, display: &str) -> ServerGrants {
         let is_near = |at: &usize| {
             let globs = self.grants.get(*at).map_or(&[][..], |placed| &placed.grant.servers);
             globs.iter().any(|glob| glob.is_match(server.as_str()) || glob.is_match(display))
@@ -309,7 +310,7 @@ impl Access {
             let denies = roles.values().chain(extra.values()).any(|sides| !sides.deny.is_empty());
             Sorted { roles, extra, denies }
         });
-        Near { roles, extra, by_need }
+        ServerGrants { roles, extra, by_need }
     }
 
     fn sorted(

@@ -215,7 +215,7 @@ fn strict_rules_let_nothing_unclear_through_by_default() {
             [AccessTable::default(), of_dev(&["* db"]), legacy(&[(&[], &[], "*", Says::Allow)])];
         for table in lists {
             let table = AccessTable { default, strictness: Strict, ..table };
-            let rule = "access.strict: nobody knows what this tool does";
+            let rule = "access.strict: the effect of this tool is unknown";
             check(table, &tool("db__x", Effect::Unknown), Verdict::Deny, rule);
         }
     }

@@ -59,7 +59,7 @@ impl Exposure {
         }
         match (&self.expose, trust) {
             (Some(patterns), _) if patterns.find(names).is_some() => Offered::Yes,
-            (Some(_), _) => Offered::No("expose: it is not listed there".to_owned()),
+            (Some(_), _) => Offered::No("expose: it is not listed".to_owned()),
             (None, Trust::Sandboxed) => {
                 Offered::No("trust: sandboxed, and there is no `expose` list".to_owned())
             }

@@ -3,7 +3,7 @@
 //! Read in this order: [`glob`] and [`pattern`] match tools, [`rules`] has the allow, ask and deny
 //! lists and their order, [`access`] the rights of callers, [`exposure`] the tools that a server
 //! offers at all, [`effect`] classifies tools as reading or writing; [`decide`] consults all of
-//! them, and [`combine`] merges their rulings into one verdict.
+//! them, and [`combine`] merges their rulings into one verdict. [`rate`] describes limits on calls.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: equal questions get equal answers.
 
@@ -17,9 +17,11 @@ pub mod effect;
 pub mod decide;
 pub mod combine;
 mod new_names;
+pub mod rate;
 
 pub use access::{Access, AccessTable};
 pub use decide::{Asked, Policy, PolicySource, ServerPolicy, Step};
 pub use glob::Glob;
 pub use pattern::{Arguments, BadPattern, Pattern};
+pub use rate::{Rate, RateBy};
 pub use rules::{DefaultRule, OrderedRule, Permissions, Reach, Rule, RuleEffect, RuleList};

@@ -33,7 +33,7 @@ const MAX_SHOWN: usize = 64;
 #[non_exhaustive]
 pub enum DuplicateKey {
     /// An object names a member twice.
-    #[error("an object names the member `{0}` twice")]
+    #[error("an object has the member `{0}` twice")]
     Twice(String),
     /// A lenient reader could take a member for a protected one.
     #[error("the member {name:?} could be read as `{protected}`; remove or rename it")]
@@ -44,7 +44,7 @@ pub enum DuplicateKey {
         protected: &'static str,
     },
     /// A name or a text has an escape that stands for no character.
-    #[error("a text in it has an escape that stands for no character")]
+    #[error("a string has an invalid escape")]
     NoCharacter,
     /// The text is nested too deeply.
     #[error("it is nested more than {MAX_DEPTH} levels deep")]

@@ -89,7 +89,7 @@ pub fn all_at_path(json: &Json, path: &str) -> Result<Vec<Json>, BadJson> {
                 found.extend(all_at_path(&value, rest)?);
             }
         } else if starts_of(path).any(|start| collides(&name, start)) {
-            return Err(bad("a name in it could be read as another"));
+            return Err(bad("a member name is ambiguous"));
         }
     }
     Ok(found)

@@ -31,8 +31,10 @@ pub use serve::{LogFormat, ServeArgs};
 
 /// One hub for every MCP server.
 ///
-/// Capstan starts the MCP servers of your configuration, checks every call against one policy,
-/// writes every call down, and puts all of them behind one command.
+/// Capstan starts the MCP servers in your configuration, checks every call against one policy, and
+/// records every call in an audit log.
+///
+/// All servers are available through this command and through one gateway.
 #[derive(Debug, Parser)]
 #[command(name = "capstan", version, propagate_version = true, max_term_width = 100)]
 #[command(
@@ -44,7 +46,7 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub options: Options,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -60,9 +62,9 @@ pub enum Command {
     Get(GetArgs),
     /// Remove a server from the configuration
     Remove(NameArgs),
-    /// Switch a server on
+    /// Enable a server
     Enable(NameArgs),
-    /// Switch a server off
+    /// Disable a server
     Disable(NameArgs),
     /// List the tools of all servers, or show one tool
     Tools(ToolsArgs),
@@ -76,39 +78,39 @@ pub enum Command {
     Prompts(PromptsArgs),
     /// Get the messages of a prompt
     Prompt(PromptArgs),
-    /// Serve all servers to other programs, over stdin and stdout or over HTTP
+    /// Run the gateway: all servers behind one endpoint, over stdio or HTTP
     Serve(ServeArgs),
     /// Import servers from other MCP clients
     Import(ImportArgs),
     /// Add Capstan to a client's configuration
     Install(InstallArgs),
-    /// Take that entry out again
+    /// Remove Capstan from a client's configuration
     Uninstall(ClientArgs),
     /// Reload the configuration of running gateways
     Reload,
     /// Explain what policy decides about a call
     Why(WhyArgs),
-    /// Answer calls that wait for an approval in running gateways
+    /// List and answer calls that wait for approval in running gateways
     Approvals(ApprovalsArgs),
-    /// Look at what tools do, and who may use them
+    /// Show the effects of tools, and check permissions of callers
     #[command(subcommand)]
     Acl(AclCommand),
-    /// Show which tools are not what was approved, and approve them
+    /// Show tools whose definition differs from its pin, and pin new definitions
     Pins(PinsArgs),
-    /// Try rules out: on cases of your own, or on past calls
+    /// Test rules with cases, or with past calls
     #[command(subcommand)]
     Policy(PolicyCommand),
-    /// Find servers that others offer, and add them
+    /// Find servers in a registry, and add them
     #[command(subcommand)]
     Registry(RegistryCommand),
     /// Show the audit log
     Audit(AuditArgs),
-    /// Look at the configuration
+    /// Check and show the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Approve the project's configuration files, one after the other
+    /// Review and trust the project's configuration files
     Trust(TrustArgs),
-    /// Check servers and surroundings, and say how to fix what is wrong
+    /// Check servers and the environment, and suggest fixes
     Doctor(DoctorArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -142,34 +144,34 @@ pub struct AddArgs {
 /// Options of an entry that is added; after a URL they may follow it too.
 #[derive(Clone, Debug, Default, Args)]
 pub struct EntryArgs {
-    /// Where to write it: `project` inside a project folder, else `user`
+    /// The file to write to [default: `project` in a project folder, else `user`]
     #[arg(short, long, value_enum)]
     pub scope: Option<ScopeArg>,
-    /// How the server is reached; a URL means `http`, a command `stdio`
+    /// The transport [default: `http` for a URL, `stdio` for a command]
     #[arg(short, long, value_enum, visible_alias = "type")]
     pub transport: Option<TransportArg>,
-    /// A variable for the server, as KEY=VALUE; can be given several times
+    /// An environment variable of the server; can be given several times
     #[arg(short, long, value_name = "KEY=VALUE")]
     pub env: Vec<String>,
-    /// A header for the server, as 'KEY: VALUE'; can be given several times
+    /// A header for requests to the server; can be given several times
     #[arg(short = 'H', long, value_name = "KEY: VALUE")]
     pub header: Vec<String>,
-    /// How long a call may take, such as 30s; a bare number is milliseconds
+    /// The time limit of a call, such as 30s; a bare number is milliseconds
     #[arg(long, value_name = "DURATION")]
     pub timeout: Option<String>,
-    /// Allow every tool of the server without asking
+    /// Allow all tools of the server without asking
     #[arg(long)]
     pub trust: bool,
-    /// What the server is for
+    /// The purpose of the server
     #[arg(long, value_name = "TEXT")]
     pub description: Option<String>,
-    /// A network that the URL may lead to although it is not public; can be given several times
+    /// A private network in which the server may be reached; can be given several times
     #[arg(long, value_name = "ADDRESS[/PREFIX]")]
     pub network: Vec<String>,
     /// Offer only these tools, separated by commas
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub include_tools: Vec<String>,
-    /// Never offer these tools, separated by commas
+    /// Hide these tools, separated by commas
     #[arg(long, value_name = "TOOLS", value_delimiter = ',')]
     pub exclude_tools: Vec<String>,
 }
@@ -189,41 +191,41 @@ pub struct AfterUrl {
 /// A scope that can be written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ScopeArg {
-    /// For you, everywhere.
+    /// Your own configuration, in all projects.
     User,
-    /// For everybody who works in this project.
+    /// The configuration of this project, for all its users.
     Project,
 }
 
-/// How a server is reached.
+/// The transport of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TransportArg {
-    /// A command that speaks over its standard streams.
+    /// A command that communicates over stdin and stdout.
     Stdio,
     /// Streamable HTTP.
     Http,
-    /// The older HTTP with server-sent events.
+    /// The older HTTP+SSE.
     Sse,
-    /// A command-line program as a server.
+    /// An ordinary command-line program.
     Cli,
 }
 
-/// A maker of models.
+/// A provider of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ProviderArg {
     /// Gemini and Vertex AI.
     Gemini,
-    /// `OpenAI` and whoever offers the same interface.
+    /// `OpenAI` and providers with the same API.
     #[value(name = "openai")]
     OpenAi,
     /// Anthropic.
     Anthropic,
 }
 
-/// How long to wait for servers.
+/// The time to wait for servers.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WaitArgs {
-    /// Wait this long for servers that are slow to start, such as 30s [default: 2s, and until the first has answered]
+    /// Time to wait for slow servers, such as 30s [default: 2s, and until the first server has answered]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait: Option<Duration>,
 }
@@ -233,7 +235,7 @@ pub struct WaitArgs {
 pub struct NameArgs {
     /// The server's name
     pub name: String,
-    /// Which file to change, where the name stands in several
+    /// The file to change, if several define the server
     #[arg(short, long, value_enum)]
     pub scope: Option<ScopeArg>,
 }
@@ -250,10 +252,10 @@ pub struct GetArgs {
 pub struct ToolsArgs {
     /// A server, or one tool, such as `files` or `files__read_file`
     pub name: Option<String>,
-    /// Show names and schemas as this maker of models takes them
+    /// Show names and schemas in this provider's format
     #[arg(long = "for", value_enum, value_name = "PROVIDER")]
     pub provider: Option<ProviderArg>,
-    /// How long to wait.
+    /// The time to wait for servers.
     #[command(flatten)]
     pub wait: WaitArgs,
 }
@@ -269,13 +271,13 @@ pub struct CallArgs {
     /// The tool, as `server__tool` or `server:tool`
     #[arg(index = 1)]
     pub tool: String,
-    /// Its arguments: key=value or key:=JSON words, one JSON object, or `-` for JSON on stdin
+    /// Its arguments: key=value or key:=JSON words, a JSON object, or `-` for JSON on stdin
     #[arg(index = 2, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
-    /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
+    /// How to answer the server's questions: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
     pub elicit: Option<String>,
-    /// Whether a person is asked.
+    /// Asks the user for approval.
     #[command(flatten)]
     pub ask: AskArgs,
 }
@@ -283,9 +285,9 @@ pub struct CallArgs {
 /// `capstan config`.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print where configuration is looked for
+    /// Print the configuration files and their status
     Path,
-    /// Say what is wrong with the configuration
+    /// Report errors and warnings in the configuration
     Check,
     /// Print the JSON Schema of the configuration
     Schema,
@@ -296,10 +298,10 @@ pub enum ConfigCommand {
 /// `capstan trust`.
 #[derive(Debug, Args)]
 pub struct TrustArgs {
-    /// Take the approval back
+    /// Revoke the trust
     #[arg(long)]
     pub revoke: bool,
-    /// Approve without asking
+    /// Trust the files without asking
     #[arg(long, short)]
     pub yes: bool,
 }
@@ -309,10 +311,10 @@ pub struct TrustArgs {
 pub struct DoctorArgs {
     /// Only this server
     pub name: Option<String>,
-    /// Fail when something is wrong
+    /// Exit with an error if there are problems
     #[arg(long)]
     pub strict: bool,
-    /// How long to wait for each server
+    /// Time to wait for each server, such as 30s
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait: Option<Duration>,
 }
@@ -328,7 +330,7 @@ pub struct CompletionsArgs {
 /// `capstan man`.
 #[derive(Debug, Args)]
 pub struct ManArgs {
-    /// Write the pages of all commands there
+    /// The folder for the pages of all commands
     pub folder: Option<PathBuf>,
 }
 

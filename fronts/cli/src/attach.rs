@@ -4,9 +4,9 @@ use capstan_app::AppError;
 
 use crate::args::{Cli, Command};
 
-/// The place where an operation runs.
+/// The process in which an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Destination {
     /// In this process.
     Here,
     /// In the gateway with this process id, or in the only one.
@@ -15,29 +15,29 @@ pub(crate) enum Place {
     Anywhere,
 }
 
-/// The place where the operations of a command run.
-pub(crate) fn place(cli: &Cli) -> Result<Place, AppError> {
+/// The process in which the operations of a command run.
+pub(crate) fn destination(cli: &Cli) -> Result<Destination, AppError> {
     let options = &cli.options;
     match (options.attach, &cli.command) {
         (Some(_), _) if options.demo || !options.config.is_empty() => {
             let given = if options.demo { "--demo" } else { "--config" };
-            let message = format!("`{given}` does not go with `--attach`");
+            let message = format!("`{given}` cannot be used with `--attach`");
             Err(AppError::usage(message).hint(
-                "a command in a gateway has the gateway's configuration; `--attach=PID` says which",
+                "a command in a gateway uses the gateway's configuration; `--attach=PID` selects the gateway",
             ))
         }
-        (Some(process), command) if can_attach(command) => Ok(Place::Gateway(process)),
-        (Some(_), _) => Err(AppError::usage("this command does not run in a gateway").hint(
+        (Some(process), command) if can_attach(command) => Ok(Destination::Gateway(process)),
+        (Some(_), _) => Err(AppError::usage("this command cannot run in a gateway").hint(
             "`--attach` works with `list`, `get`, `tools`, `call`, `resources`, `read`, \
              `prompts`, `prompt`, `add`, `remove` and `reload`",
         )),
-        (None, Command::Reload) => Ok(Place::Gateway(None)),
+        (None, Command::Reload) => Ok(Destination::Gateway(None)),
         // With `--ask`, the person here decides. In a gateway, another shell could answer too, and
         // the call would wait for that.
         (None, Command::Call(args)) if !options.no_attach && !options.debug && !args.ask.ask => {
-            Ok(Place::Anywhere)
+            Ok(Destination::Anywhere)
         }
-        (None, _) => Ok(Place::Here),
+        (None, _) => Ok(Destination::Here),
     }
 }
 

@@ -4,22 +4,22 @@
 //! server chose is offered only if it has no special meaning in any shell.
 
 use std::ffi::OsStr;
-use std::sync::Arc;
 
+use capstan_app::Selection;
 use capstan_app::api::is_plain;
-use capstan_app::{Host, Selection};
 use capstan_model::Kind;
 use clap::CommandFactory;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
+use crate::Services;
 use crate::args::Cli;
 
 /// The command with all completers.
-pub fn command(host: &Arc<dyn Host>) -> clap::Command {
+pub fn command(services: &Services) -> clap::Command {
     let mut command = Cli::command();
     for verb in ["get", "remove", "enable", "disable", "doctor"] {
-        let host = Arc::clone(host);
-        let names = ArgValueCompleter::new(move |typed: &OsStr| fitting(typed, servers(&*host)));
+        let app = services.clone();
+        let names = ArgValueCompleter::new(move |typed: &OsStr| fitting(typed, servers(&app)));
         command = command.mut_subcommand(verb, |verb| verb.mut_arg("name", |arg| arg.add(names)));
     }
     for (verb, argument) in [
@@ -31,40 +31,40 @@ pub fn command(host: &Arc<dyn Host>) -> clap::Command {
         ("prompts", "name"),
         ("prompt", "prompt"),
     ] {
-        let host = Arc::clone(host);
-        let names =
-            ArgValueCompleter::new(move |typed: &OsStr| fitting(typed, names(verb, &*host)));
+        let app = services.clone();
+        let names = ArgValueCompleter::new(move |typed: &OsStr| fitting(typed, names(verb, &app)));
         command = command.mut_subcommand(verb, |verb| verb.mut_arg(argument, |arg| arg.add(names)));
     }
     command
 }
 
-fn servers(host: &dyn Host) -> Vec<String> {
-    match host.load(&Selection::default()) {
+fn servers(app: &Services) -> Vec<String> {
+    match app.configs.load(&Selection::default()) {
         Ok(setup) => setup.loaded.config.servers.keys().map(ToString::to_string).collect(),
         Err(_) => Vec::new(),
     }
 }
 
 /// The names that can follow a verb.
-fn names(verb: &str, host: &dyn Host) -> Vec<String> {
+fn names(verb: &str, app: &Services) -> Vec<String> {
     let mut names = match verb {
-        "call" | "why" | "tools" => seen(host, Kind::Tool),
-        "prompt" | "prompts" => seen(host, Kind::Prompt),
+        "call" | "why" | "tools" => seen(app, Kind::Tool),
+        "prompt" | "prompts" => seen(app, Kind::Prompt),
         // There are too many URIs to store; the server's prefix is offered instead.
-        "read" => servers(host).into_iter().map(|server| format!("@{server}:")).collect(),
+        "read" => servers(app).into_iter().map(|server| format!("@{server}:")).collect(),
         _ => Vec::new(),
     };
     if matches!(verb, "tools" | "prompts" | "resources") {
-        names.extend(servers(host));
+        names.extend(servers(app));
     }
     names
 }
 
 /// Names from earlier commands, because starting servers at every press of Tab would take too long.
-fn seen(host: &dyn Host, kind: Kind) -> Vec<String> {
-    let known = servers(host);
-    let remembered = host.remembered(kind).into_iter().filter(|(server, _)| known.contains(server));
+fn seen(app: &Services, kind: Kind) -> Vec<String> {
+    let known = servers(app);
+    let remembered =
+        app.names.remembered(kind).into_iter().filter(|(server, _)| known.contains(server));
     remembered
         .flat_map(|(server, names)| names.into_iter().map(move |name| format!("{server}__{name}")))
         .collect()

@@ -4,14 +4,17 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use capstan_app::api::{Interact, Local, NoServers, Operation, Remote};
-use capstan_app::{AppError, Gateways, Host, NameCache, NotRun, Selection, Setup, Usage, Which};
+use capstan_app::{
+    Addresses, AppError, AuditReader, BuildHub, Clients, Configs, Doctor, Gateways, NameCache,
+    NotRun, PendingApprovals, Registries, Selection, Setup, Usage, Which,
+};
 use capstan_config::Problem;
 use capstan_hub::Hub;
 use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 
 use crate::args::{Options, WaitArgs};
-use crate::attach::Place;
+use crate::attach::Destination;
 use crate::exit::Exit;
 use crate::person::Person;
 use crate::print::Printer;
@@ -20,17 +23,31 @@ use crate::serving::Serve;
 /// Default time to wait for servers.
 const USUAL_WAIT: Duration = Duration::from_secs(2);
 
-/// The ports that the binary provides to the command line.
+/// The services and ports that the binary provides to the command line.
 #[derive(Clone)]
-pub struct Program {
-    /// Files, state and the hub.
-    pub host: Arc<dyn Host>,
+pub struct Services {
+    /// Configuration files.
+    pub configs: Arc<Configs>,
+    /// Builds the hub of a command.
+    pub hubs: Arc<dyn BuildHub>,
+    /// Other clients' configuration files.
+    pub clients: Arc<Clients>,
+    /// Registries of servers.
+    pub registries: Arc<Registries>,
+    /// Resolves the addresses of URLs.
+    pub addresses: Arc<dyn Addresses>,
+    /// The audit log.
+    pub audit: Arc<dyn AuditReader>,
+    /// Open questions in running gateways.
+    pub approvals: Arc<PendingApprovals>,
+    /// Checks of the machine.
+    pub doctor: Arc<Doctor>,
     /// Names for completions.
     pub names: Arc<dyn NameCache>,
     /// Call rates of servers.
-    pub usage: Arc<dyn Usage>,
+    pub usage: Arc<Usage>,
     /// Running gateways.
-    pub gateways: Arc<dyn Gateways>,
+    pub gateways: Arc<Gateways>,
     /// Runs a gateway.
     pub serve: Arc<dyn Serve>,
 }
@@ -39,38 +56,24 @@ pub struct Program {
 pub(crate) struct Context {
     /// The configuration that the options select.
     pub(crate) selection: Selection,
-    pub(crate) host: Arc<dyn Host>,
-    pub(crate) serve: Arc<dyn Serve>,
+    pub(crate) app: Services,
     pub(crate) print: Printer,
-    names: Arc<dyn NameCache>,
-    usage: Arc<dyn Usage>,
-    gateways: Arc<dyn Gateways>,
-    /// The place where operations run.
-    place: Place,
+    /// The process in which operations run.
+    destination: Destination,
     hub: OnceLock<Arc<Hub>>,
 }
 
 // === impl Context ===
 
 impl Context {
-    pub(crate) fn new(options: &Options, place: Place, program: Program) -> Self {
-        let Program { host, names, usage, gateways, serve } = program;
-        Self {
-            print: Printer::new(options),
-            selection: options.selection(),
-            host,
-            serve,
-            names,
-            usage,
-            gateways,
-            place,
-            hub: OnceLock::new(),
-        }
+    pub(crate) fn new(options: &Options, destination: Destination, app: Services) -> Self {
+        let (selection, print) = (options.selection(), Printer::new(options));
+        Self { selection, app, print, destination, hub: OnceLock::new() }
     }
 
     /// True if the command line requests that operations run in a gateway.
     pub(crate) fn is_attached(&self) -> bool {
-        matches!(self.place, Place::Gateway(_))
+        matches!(self.destination, Destination::Gateway(_))
     }
 
     /// Runs an operation, here or in a running gateway.
@@ -80,13 +83,13 @@ impl Context {
         person: Person,
     ) -> Result<O::Output, AppError> {
         let front: Arc<dyn Interact> = Arc::new(person);
-        let which = match self.place {
-            Place::Here => return self.run_here(&operation, &front).await,
-            Place::Anywhere => Which::Like(&self.selection),
-            Place::Gateway(None) => Which::Only(&self.selection),
-            Place::Gateway(Some(process)) => Which::Process(process),
+        let which = match self.destination {
+            Destination::Here => return self.run_here(&operation, &front).await,
+            Destination::Anywhere => Which::Like(&self.selection),
+            Destination::Gateway(None) => Which::Only(&self.selection),
+            Destination::Gateway(Some(process)) => Which::Process(process),
         };
-        match (Remote { gateways: &*self.gateways, which }).run(&operation, &front).await {
+        match (Remote { gateways: &self.app.gateways, which }).run(&operation, &front).await {
             Ok(output) => Ok(output),
             Err(NotRun::Failed(error)) => Err(*error),
             Err(NotRun::Here) => self.run_here(&operation, &front).await,
@@ -103,13 +106,13 @@ impl Context {
 
     /// The servers of this process.
     pub(crate) fn local(&self) -> Result<Local, AppError> {
-        let setup = self.host.load(&self.selection)?.checked()?;
+        let setup = self.app.configs.load(&self.selection)?.checked()?;
         self.hub(&setup)?;
         let hub = self.hub.get().map(Arc::clone);
         Ok(Local {
             hub: hub.ok_or_else(|| AppError::internal("the hub could not be built"))?,
-            names: (!self.selection.demo).then(|| Arc::clone(&self.names)),
-            usage: Arc::clone(&self.usage),
+            names: (!self.selection.demo).then(|| Arc::clone(&self.app.names)),
+            usage: Arc::clone(&self.app.usage),
             switched_off: self.selection.no_mcp || setup.loaded.environment.no_mcp,
             gateway: None,
             setup,
@@ -128,7 +131,7 @@ impl Context {
     /// Loads the configuration without printing problems of single servers, which the caller
     /// reports.
     pub(crate) fn setup_untold(&self) -> Result<Setup, AppError> {
-        self.host.load(&self.selection)?.checked()
+        self.app.configs.load(&self.selection)?.checked()
     }
 
     /// Prints the problems that `wanted` selects; none of them stops everything.
@@ -144,7 +147,7 @@ impl Context {
             let hint = "name the file of the rules with `--config FILE`";
             return Err(AppError::usage("`--alone` needs `--config`").hint(hint));
         }
-        let setup = self.host.load_alone(&self.selection)?.checked()?;
+        let setup = self.app.configs.load_alone(&self.selection)?.checked()?;
         self.tell_problems(&setup, |_| true);
         Ok(setup)
     }
@@ -152,7 +155,7 @@ impl Context {
     /// The hub, built on first use and closed when the command ends, however it ends.
     pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, AppError> {
         if self.hub.get().is_none() {
-            let hub = Arc::new(self.host.hub(setup, &self.selection)?);
+            let hub = Arc::new(self.app.hubs.build(setup, &self.selection)?);
             // Only this thread sets it, so it cannot have been set in the meantime.
             drop(self.hub.set(hub));
         }
@@ -173,13 +176,13 @@ impl Context {
     pub(crate) fn say_no_servers(&self, none: NoServers) {
         match none {
             NoServers::SwitchedOff => {
-                self.print.note("servers are switched off by `--no-mcp` or `CAPSTAN_NO_MCP`");
+                self.print.note("servers are disabled by `--no-mcp` or `CAPSTAN_NO_MCP`");
             }
             NoServers::NotConfigured => {
                 self.print.note("no servers are configured");
                 self.print.hint(
-                    "`capstan add NAME COMMAND…` adds one, `capstan import` takes over those of \
-                     other clients; `capstan tools --demo` shows some",
+                    "`capstan add NAME COMMAND…` adds one, `capstan import` imports those of other clients; `capstan tools --demo` \
+                     shows examples",
                 );
             }
         }

@@ -32,7 +32,7 @@ pub use complete::command;
 
 use crate::args::{Cli, Command, Options};
 use crate::context::Context;
-pub use crate::context::Program;
+pub use crate::context::Services;
 use crate::exit::Exit;
 use crate::keyboard::Keyboard;
 use crate::print::Printer;
@@ -82,15 +82,15 @@ fn read(command: clap::Command, words: Vec<OsString>) -> Result<Cli, clap::Error
 }
 
 /// Runs one command to its end.
-pub async fn run(cli: Cli, program: Program) -> Exit {
-    let place = match attach::place(&cli) {
+pub async fn run(cli: Cli, services: Services) -> Exit {
+    let place = match attach::destination(&cli) {
         Ok(place) => place,
         Err(error) => {
             Printer::new(&cli.options).failure(&error);
             return error.kind.into();
         }
     };
-    let context = Context::new(&cli.options, place, program);
+    let context = Context::new(&cli.options, place, services);
     let keyboard = Keyboard::as_it_is();
     // A gateway handles signals itself, to notify its clients.
     let ends_itself = matches!(cli.command, Command::Serve(_));

@@ -168,7 +168,7 @@ impl Person {
         self.spinner.tell(move || {
             print.note(&text);
             if declines {
-                print.hint("`--elicit defaults` or `--elicit FILE.json` answers it");
+                print.hint("answer it with `--elicit defaults` or `--elicit FILE.json`");
             }
         });
     }

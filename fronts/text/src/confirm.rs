@@ -145,8 +145,8 @@ pub fn choice(extent: Extent, server: &str, item: &str) -> String {
     let what = match width {
         Width::Item => format!("`{item}`"),
         Width::Arguments => format!("`{item}` with these arguments"),
-        Width::ServerReads => format!("whatever `{server}` only reads"),
-        Width::Server => format!("everything of `{server}`"),
+        Width::ServerReads => format!("all reads of `{server}`"),
+        Width::Server => format!("all calls of `{server}`"),
     };
     match span {
         Span::Session => format!("yes, and {what} for this session"),

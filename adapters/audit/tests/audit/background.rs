@@ -51,7 +51,7 @@ fn what_comes_after_the_end_is_written_too() {
 fn who_records_more_than_can_be_written_waits_and_nothing_is_lost() {
     let world = World::new();
     let log = Arc::new(background(&world));
-    // Nothing can be written while somebody else holds the lock of the log.
+    // Nothing can be written while another process holds the lock of the log.
     let head = File::open(world.file("audit.head")).unwrap();
     head.lock().unwrap();
     let count = MAX_WAITING as u64 * 3;

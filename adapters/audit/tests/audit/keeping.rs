@@ -1,4 +1,4 @@
-//! How long entries are kept, and what is said of those that are gone. Holes 4.
+//! Retention: how long entries are kept, and the record of their removal. Holes 4.
 
 use std::fs;
 use std::sync::{Arc, Mutex};
@@ -100,7 +100,7 @@ fn a_forward_jump_of_the_clock_removes_nothing() {
         system.set(boot, 0);
         system.live(&system.nine_days(&world), 0, 200_000 + 500 * boot);
     }
-    // What had been provably there for four days before is removed now, one file for each new one.
+    // Files that are provably four days old are removed now, one for each new file.
     assert_eq!(days(&world).0.first(), Some(&5));
     assert!(world.verified().entries > 15 * CALLS);
 }
@@ -134,7 +134,7 @@ fn a_log_that_was_left_alone_for_long_goes_in_steps() {
         system.live(&system.nine_days(&world), 400, 400);
     }
     assert_eq!(days(&world).0.first(), Some(&12));
-    // A day later, whatever the clock says, and on the next day.
+    // A day later, independent of the wall clock, and on the next day.
     system.live(&system.nine_days(&world), 401, 400);
     assert_eq!(days(&world).0.first(), Some(&13));
     system.live(&system.nine_days(&world), 402, 402);

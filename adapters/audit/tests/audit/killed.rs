@@ -47,7 +47,7 @@ fn markers(world: &World) -> usize {
     fs::read_dir(world.file("audit.open")).map_or(0, Iterator::count)
 }
 
-/// What the log tells of processes that were killed.
+/// The entries about killed processes.
 fn told(world: &World) -> Vec<String> {
     let rows = world.rows().into_iter().filter(|row| row.outcome == "unclosed");
     rows.map(|row| format!("{} {}", row.kind, row.item)).collect()
@@ -60,7 +60,7 @@ fn a_process_that_is_killed_leaves_a_break_that_the_next_writer_notes_once() {
     assert_eq!((world.verified().unclosed, markers(&world)), (0, 1));
     killed.kill().unwrap();
     killed.wait().unwrap();
-    // Before anybody has written, and however often it is looked at.
+    // Before the next write, and on every read.
     for _ in 0..2 {
         assert_eq!(world.verified().unclosed, 1);
     }

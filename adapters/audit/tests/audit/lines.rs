@@ -1,4 +1,4 @@
-//! What a line says, and what it never says.
+//! The content of a line, and the data that it must not contain.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

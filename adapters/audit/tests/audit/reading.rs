@@ -128,7 +128,7 @@ fn a_long_log_is_followed_in_parts() {
 #[test]
 fn the_newest_rows_are_found_without_reading_the_rest() {
     let world = World::with_entries(300);
-    // Whoever reads the first lines finds nothing there that could be read.
+    // A reader of the first lines finds nothing readable.
     let mut text = std::fs::read(world.log()).unwrap();
     text[..100_000].fill(b'\xff');
     std::fs::write(world.log(), text).unwrap();

@@ -22,7 +22,7 @@ fn refusing(world: &World) -> JsonLines {
     world.open().with_on_full(OnFull::Refuse)
 }
 
-/// Whether the answer of this call may be delivered.
+/// True if the answer of this call may be delivered.
 fn settle(log: &impl AuditLog, number: u64) -> Result<(), Unwritten> {
     match log.settle(entry(number)) {
         Settling::Done => Ok(()),
@@ -64,10 +64,10 @@ fn a_log_that_works_again_takes_calls_again_and_tells_what_is_missing() {
     let log = refusing(&world);
     assert_eq!(log.ready(), Ok(()));
     block(&world);
-    // Nobody could know yet; from then on nothing more is made.
+    // The first failure cannot be foreseen; later calls are refused.
     assert_eq!(settle(&log, 2), Ok(()));
     assert!(log.ready().is_err());
-    // What is refused is written down too, if only that were possible.
+    // Refusals are recorded as well, as soon as the log can be written.
     log.record(entry(3));
     assert!(log.ready().is_err());
     unblock(&world);

@@ -1,5 +1,5 @@
-//! Answers that wait for the disk: every entry that was acknowledged is there, whoever is killed
-//! when, and whoever waits at the same time waits together.
+//! Answers that wait for the disk: every acknowledged entry survives a kill at any time, and
+//! concurrent answers share one write.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -85,7 +85,7 @@ fn a_kill_at_any_moment_loses_no_entry_whose_answer_was_delivered() {
         // The last line may be cut short by the kill; a whole one was written in one piece.
         let whole = rest.split_last().map_or(&[][..], |(_, whole)| whole);
         kept.extend(whole.iter().map(|line| String::from_utf8(line.clone()).unwrap()));
-        // A line that was cut short is mended by whoever writes next.
+        // The next writer repairs an incomplete line.
         world.open().record(entry(round + 1_000_000));
         world.verified();
         let written: BTreeSet<String> =

@@ -1,4 +1,4 @@
-//! Whatever is done to the log afterwards is found, and the line is named.
+//! Every later change of the log is found, and its line is named.
 
 use std::fs;
 

@@ -13,23 +13,23 @@ use capstan_model::Secret;
 use capstan_process::once::Program;
 use futures::StreamExt;
 
-/// What the programs document: `= PROGRAM ARGS…` begins one, `subcommands:` and `flags PATH:` list.
+/// The documented commands: `= PROGRAM ARGS…` starts a program, `subcommands:` and `flags PATH:` list.
 const DOCUMENTED: &str = include_str!("documented.txt");
 
-/// How many programs are looked at at a time.
+/// Number of programs that are examined at a time.
 const AT_ONCE: usize = 4;
 
-/// How many of the programs must be there for the test to mean anything.
+/// Minimum number of installed programs for the test to be meaningful.
 const LEAST: usize = 30;
 
-/// How much of what is documented must be found, in percent.
+/// Minimum share of the documented items that must be found, in percent.
 const ENOUGH: usize = 90;
 
 /// A program and what it documents.
 #[derive(Default)]
 struct Documented {
     command: String,
-    /// What comes before everything else.
+    /// The words before all others.
     args: Vec<String>,
     subcommands: Vec<String>,
     /// Flags, by the words of the subcommand.
@@ -57,7 +57,7 @@ fn documented() -> Vec<Documented> {
 }
 
 fn settings(documented: &Documented, only: Option<&str>, depth: u32) -> CommandSettings {
-    // What a program needs to find its own files.
+    // Variables that a program needs to find its own files.
     let names = ["PATH", "HOME", "RUSTUP_HOME", "CARGO_HOME", "RUSTUP_TOOLCHAIN"];
     let ours = names.into_iter().filter_map(|name| {
         let value = std::env::var_os(name)?.into_string().ok()?;
@@ -85,7 +85,7 @@ fn settings(documented: &Documented, only: Option<&str>, depth: u32) -> CommandS
     }
 }
 
-/// What a program can do; `None` where it is not installed.
+/// The commands of a program; `None` if it is not installed.
 async fn commands(documented: &Documented, only: Option<&str>, depth: u32) -> Option<Vec<Command>> {
     let settings = settings(documented, only, depth);
     settings.program.find().ok()?;

@@ -72,7 +72,7 @@ async fn a_failure_is_an_answer_with_its_exit_code_and_stderr() {
         told["structuredContent"],
         json!({ "exitCode": 3, "stdout": "half\n", "stderr": "broke, secret hunter22\n" })
     );
-    // What is shown to people has no secrets in it.
+    // The shown texts contain no secrets.
     assert_eq!(scene.server.stderr(), ["broke, secret ***"]);
 }
 
@@ -116,7 +116,7 @@ async fn long_output_is_cut_with_a_note() {
 #[tokio::test]
 async fn a_call_that_goes_on_tells_how_it_goes() {
     let scene = Scene::new();
-    // The program prints until somebody has seen a line of it.
+    // The program prints until a line of it has been read.
     let told = scene.call("crane_wait", json!({ "mark": "seen" })).await.unwrap();
     assert_eq!(told["isError"], json!(false));
     let seen = scene.person.seen();

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-/// How long anything may take.
+/// Time limit of each step.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// The program. It writes down each run, and prints its arguments, a line each.
@@ -96,7 +96,7 @@ pub(crate) fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output =
     }
 }
 
-/// Whether a process is there.
+/// True if a process exists.
 pub(crate) fn alive(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
 }
@@ -187,12 +187,12 @@ impl Scene {
         fs::read_to_string(self.folder().join("runs")).unwrap_or_default()
     }
 
-    /// How often the program was run.
+    /// The number of runs of the program.
     pub(crate) fn runs(&self) -> usize {
         self.log().lines().count()
     }
 
-    /// Whether the program was run with this word.
+    /// True if the program was run with this word.
     pub(crate) fn ran(&self, word: &str) -> bool {
         self.log().contains(word)
     }

@@ -36,7 +36,7 @@ async fn dispatch_one(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
                 inbound.requests.pending.answer(id, reply);
             }
         }
-        Ok(Message::Reply { reply, .. }) => debug!(?reply, "a reply to nothing we asked"),
+        Ok(Message::Reply { reply, .. }) => debug!(?reply, "a reply without a matching request"),
         Ok(Message::Notification { method, params }) => {
             inbound.notification(&method, params.as_ref(), of);
             // Lets the receivers handle the notification before the next message is read.

@@ -118,10 +118,7 @@ impl Inbound {
         if self.warned.swap(true, Ordering::Relaxed) {
             debug!(line = shown, "not a protocol message");
         } else {
-            warn!(
-                line = shown,
-                "it sends things that are no protocol messages; they are passed over"
-            );
+            warn!(line = shown, "it sends lines that are not protocol messages; they are ignored");
         }
     }
 
@@ -132,7 +129,7 @@ impl Inbound {
         if let Some(id) = id {
             self.requests.pending.fail(id, NoReply::TooLong(limit));
         }
-        warn!(limit, id, "it sends a message that is too long; it is passed over");
+        warn!(limit, id, "it sends a message that is too long; it is ignored");
     }
 
     /// Fails the request that an endless message answers; the connection is closed.
@@ -154,7 +151,7 @@ impl Inbound {
     /// Logs a question that could belong to any of several clients. It is sent to none of them. The
     /// first one is a warning.
     fn ambiguous(&self, method: &str) {
-        let words = "it asks without saying for which of several clients; nobody is asked";
+        let words = "it asks a question without naming its call; the question is declined";
         if self.unclear.swap(true, Ordering::Relaxed) {
             debug!(method, "{words}");
         } else {
@@ -252,7 +249,10 @@ impl Inbound {
         };
         // Declined here and not in a task, so that tasks never exceed the semaphore's permits.
         let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
-            warn!(limit = MAX_QUESTIONS, "it asks too much at once; a question is declined");
+            warn!(
+                limit = MAX_QUESTIONS,
+                "it asks too many questions at once; a question is declined"
+            );
             self.requests.out.send(reply(&id, Unanswered::declined(asking))).await;
             return;
         };

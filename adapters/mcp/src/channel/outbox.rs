@@ -46,7 +46,7 @@ impl Outbox {
     pub(crate) fn try_send(&self, line: Vec<u8>) {
         self.log(&line);
         if self.queue.try_send(line).is_err() {
-            debug!("no room for a message to the server; it is left out");
+            debug!("the queue to the server is full; a message is dropped");
         }
     }
 

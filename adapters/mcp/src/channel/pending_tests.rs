@@ -6,8 +6,8 @@ use super::*;
 use crate::channel::test_clients::{TestClient, number};
 
 /// The only client.
-fn client() -> Option<Recipient> {
-    Some(Recipient::Client(TestClient::new(0).back(ClientIdentity::default())))
+fn client() -> Recipient {
+    Recipient::Client(TestClient::new(0).back(ClientIdentity::default()))
 }
 
 /// A subscriber that is never told anything.
@@ -73,7 +73,7 @@ fn ask(pending: &Pending) -> Option<OpenQuestion> {
 #[tokio::test(start_paused = true)]
 async fn the_time_that_a_question_is_open_does_not_count_for_its_call() {
     let (pending, begun) = (Pending::default(), Instant::now());
-    let (older, younger) = (pending.add(1, client()), pending.add(2, client()));
+    let (older, younger) = (pending.add(1, Some(client())), pending.add(2, Some(client())));
     tokio::join!(
         async { check(&(older.wait(LIMIT).await, begun.elapsed()), LIMIT) },
         async { check(&(younger.wait(LIMIT).await, begun.elapsed()), LIMIT * 31) },
@@ -92,7 +92,7 @@ async fn the_time_that_a_question_is_open_does_not_count_for_its_call() {
 #[tokio::test(start_paused = true)]
 async fn a_question_puts_off_no_end_but_the_deadline() {
     let pending = Pending::default();
-    let waiting = pending.add(1, client());
+    let waiting = pending.add(1, Some(client()));
     let question = ask(&pending).unwrap();
     tokio::join!(
         async { assert!(matches!(waiting.wait(LIMIT).await, Err(NoReply::Gone))) },

@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn owner(back: Option<BackChannel>) -> Option<u64> {
-        back.as_ref().map(number)
+        back.map(|back| number(&back))
     }
 
     #[test]

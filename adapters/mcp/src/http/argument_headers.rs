@@ -30,9 +30,9 @@ pub(super) enum ArgumentHeaderError {
     Name,
     #[error("`x-mcp-header` is `{0}` twice")]
     Twice(String),
-    #[error("`x-mcp-header` stands at something that is no string, integer or boolean")]
+    #[error("`x-mcp-header` belongs to a parameter that is not a string, integer or boolean")]
     Type,
-    #[error("`x-mcp-header` stands where no argument is certain to be")]
+    #[error("`x-mcp-header` belongs to a parameter that is not always present")]
     Place,
 }
 

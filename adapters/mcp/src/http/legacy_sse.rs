@@ -123,8 +123,8 @@ impl Sse {
     async fn post_in_time(&self, line: Vec<u8>) {
         match timeout(self.base.limit, self.post(line)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => debug!(?error, "a message was not taken"),
-            Err(_) => debug!("a message was not taken in time"),
+            Ok(Err(error)) => debug!(?error, "a message was not accepted"),
+            Err(_) => debug!("a message was not accepted in time"),
         }
     }
 
@@ -135,7 +135,7 @@ impl Sse {
                 Ok(Some(event)) if matches!(event.name.as_str(), "" | "message") => {
                     dispatch(&event.data, &self.base.inbound, None).await;
                 }
-                Ok(Some(event)) => debug!(event.name, "an event that means nothing to us"),
+                Ok(Some(event)) => debug!(event.name, "an unknown event"),
                 Ok(None) => break "it closed its stream".to_owned(),
                 Err(error) => break error.to_string(),
             }
@@ -157,7 +157,7 @@ async fn open_stream(web: &Web) -> Result<Events, Fault> {
         Ok(response) => match response.body {
             Body::Events(events) => Ok(events),
             Body::Json(_) | Body::Large(_) | Body::Nothing => {
-                Err(Fault::NotMcp("it opens no stream".to_owned()))
+                Err(Fault::NotMcp("it did not open a stream".to_owned()))
             }
         },
         Err(WebError::NotSent(reason) | WebError::Lost(reason)) => Err(Fault::Unreachable(reason)),
@@ -174,7 +174,9 @@ async fn find_endpoint(web: &Web, events: &mut Events) -> Result<Url, Fault> {
     loop {
         let event = match events.next().await {
             Ok(Some(event)) => event,
-            Ok(None) => return Err(Fault::NotMcp("its stream names no endpoint".to_owned())),
+            Ok(None) => {
+                return Err(Fault::NotMcp("its stream does not name an endpoint".to_owned()));
+            }
             Err(error) => return Err(Fault::Unreachable(error.to_string())),
         };
         if event.name != "endpoint" {
@@ -182,7 +184,7 @@ async fn find_endpoint(web: &Web, events: &mut Events) -> Result<Url, Fault> {
         }
         let text = String::from_utf8_lossy(&event.data);
         let endpoint = web.client.target().url().join(text.trim());
-        let endpoint = endpoint.map_err(|_| Fault::NotMcp("its endpoint is none".to_owned()))?;
+        let endpoint = endpoint.map_err(|_| Fault::NotMcp("its endpoint is invalid".to_owned()))?;
         if web.client.same_origin(&endpoint) {
             return Ok(endpoint);
         }

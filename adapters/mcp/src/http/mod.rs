@@ -248,7 +248,8 @@ impl Http {
         if !self.base.requests.pending.waits_for(id) {
             return Ok(());
         }
-        let problem = || Fault::NotMcp("an answer has no reply to the request in it".to_owned());
+        let problem =
+            || Fault::NotMcp("an answer does not contain the reply to the request".to_owned());
         let error = error_in(body).ok_or_else(|| RequestError::Refused(problem()))?;
         // The server could not read the id; there is only one that it can mean.
         self.base.requests.pending.answer(id, error);
@@ -277,8 +278,8 @@ impl Http {
         let sending = self.base.web.send(self.order(headers, line.into()));
         match timeout(self.base.limit, sending).await {
             Ok(Ok(WebResponse { .. })) => {}
-            Ok(Err(error)) => debug!(?error, "a message was not taken"),
-            Err(_) => debug!("a message was not taken in time"),
+            Ok(Err(error)) => debug!(?error, "a message was not accepted"),
+            Err(_) => debug!("a message was not accepted in time"),
         }
     }
 

@@ -134,7 +134,7 @@ impl Http {
     async fn take_event(&self, event: &Event, of: Option<u64>) {
         match event.name.as_str() {
             "" | "message" => dispatch(&event.data, &self.base.inbound, of).await,
-            name => debug!(name, "an event that means nothing to us"),
+            name => debug!(name, "an unknown event"),
         }
     }
 
@@ -188,7 +188,7 @@ impl Http {
             }
             sleep(position.wait().max(wait_after(failures, 0.0))).await;
         }
-        debug!("the server's own stream is given up");
+        debug!("the server's notification stream is abandoned");
     }
 
     /// Subscribes to changes of a modern server, and again whenever the stream ends. `opened` is
@@ -224,7 +224,7 @@ impl Http {
             opened = None;
             sleep(position.wait().max(wait_after(failures, 0.0))).await;
         }
-        debug!("a subscription is given up");
+        debug!("a subscription is abandoned");
     }
 
     /// Dispatches all events of a stream until it ends; `true` if there were any.

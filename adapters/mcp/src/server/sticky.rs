@@ -61,7 +61,7 @@ impl StickyRequests {
         let replaying = async move {
             for request in requests {
                 if let Err(error) = session.apply(&request).await {
-                    debug!(%error, method = request.method(), "not taken by the new connection");
+                    debug!(%error, method = request.method(), "the new connection did not accept it");
                 }
             }
         };

@@ -68,7 +68,7 @@ pub(crate) async fn perform(
                 Ok(handshake)
             }
             Discovered::Legacy => Err(failed(
-                "it does not speak 2026-07-28, which `protocol = \"modern\"` asks for".to_owned(),
+                "it does not speak 2026-07-28, which `protocol = \"modern\"` requires".to_owned(),
             )),
             Discovered::Died(reason) => Err(failed(reason)),
             Discovered::Failed(fault) => Err(HandshakeError::Failed(fault)),
@@ -146,7 +146,7 @@ async fn ask_modern(connection: &dyn Channel, settings: &CommonSettings) -> Disc
     }
     let known = supported.join(", ");
     Discovered::Failed(Fault::Unreachable(format!(
-        "it speaks revisions `{known}`, of which none is known here"
+        "it speaks only revisions `{known}`, which Capstan does not support"
     )))
 }
 
@@ -217,7 +217,9 @@ async fn initialize(
     let version = object::get_string(&result, "protocolVersion").unwrap_or_default();
     let Some(revision) = protocol::LEGACY_REVISIONS.into_iter().find(|known| *known == version)
     else {
-        return Err(failed(format!("it speaks revision `{version}`, which is not known here")));
+        return Err(failed(format!(
+            "it speaks revision `{version}`, which Capstan does not support"
+        )));
     };
     let era = Era::Legacy { revision };
     connection.agree(era);

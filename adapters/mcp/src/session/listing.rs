@@ -87,7 +87,7 @@ async fn read_pages(session: &Session, listing: Listing) -> Result<Arc<[Item]>, 
         }
         let next = object::get(&page, "nextCursor").filter(|next| next.as_bytes() != b"null");
         if next.is_some() && next == cursor {
-            return Err(session.broken("its list repeats a page for ever".to_owned()));
+            return Err(session.broken("its list repeats a page".to_owned()));
         }
         cursor = next;
         if cursor.is_none() {

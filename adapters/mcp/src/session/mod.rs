@@ -161,7 +161,7 @@ impl Session {
         }
         match response {
             Response::Reply(reply) => self.result(reply).map(Answer::Whole),
-            Response::Flow(flow) => Ok(Answer::Flowing(flow)),
+            Response::Flow(flow) => Ok(Answer::Streaming(flow)),
         }
     }
 

@@ -154,7 +154,7 @@ impl Supervisor {
             (EndReason::Output | EndReason::Keeper, None) => "it closed its output".to_owned(),
         };
         match self.ring.last() {
-            Some(line) => format!("{what}; its last words: {line}"),
+            Some(line) => format!("{what}; last line of its output: {line}"),
             None => what,
         }
     }

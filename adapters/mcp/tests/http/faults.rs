@@ -25,8 +25,8 @@ async fn check(answer: Answer, expected: &str) {
 #[tokio::test]
 async fn a_status_instead_of_an_answer_has_its_code_and_is_not_retried() {
     let text = |status, text: &str| Answer::typed("text/plain", text).coded(status);
-    check(text(401, "log in"), "auth_failure: server `s` refuses us: log in").await;
-    check(text(403, "never"), "auth_failure: server `s` refuses us: never").await;
+    check(text(401, "log in"), "auth_failure: server `s` refused access: log in").await;
+    check(text(403, "never"), "auth_failure: server `s` refused access: never").await;
     let gone = "not_found: server `s` answered with HTTP status 410: Gone";
     check(Answer::status(410), gone).await;
     check(Answer::status(429), "rate_limited: server `s` takes no more calls for now").await;
@@ -46,7 +46,7 @@ async fn what_is_not_mcp_is_called_so() {
     check(Answer::json("{"), "server_error: server `s` sent something that is not MCP").await;
     check(
         Answer::json(r#"{"jsonrpc":"2.0","id":999,"result":{}}"#),
-        "server_error: server `s` sent something that is not MCP: an answer has no reply",
+        "server_error: server `s` sent something that is not MCP: an answer does not contain the reply",
     )
     .await;
 }
@@ -109,7 +109,7 @@ async fn an_address_that_is_not_there_fails_fast_and_names_no_secret() {
         (format!("http://127.0.0.1:{port}/mcp?token=s3cr3t-key"), "refused"),
         ("http://does-not-exist.invalid/mcp".to_owned(), "no connection"),
         ("http://127.0.0.1:1/\u{7f}".to_owned(), "no connection"),
-        ("gopher://host/".to_owned(), "no HTTP"),
+        ("gopher://host/".to_owned(), "not HTTP"),
     ] {
         let limit = Duration::from_secs(10);
         let scene = Scene::of(HttpSettings { prefer: Prefer::HttpThenSse, ..settings(&url) });

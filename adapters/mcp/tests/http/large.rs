@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::ports::{Ask, BoxFuture, ClientSide, Notice, Unanswered, Wishes};
-use capstan_hub::{Call, Delivery, Entry, Flowing, HubBuilder, Outcome, Requester};
+use capstan_hub::{Call, Delivery, Entry, HubBuilder, Outcome, Requester, Streaming};
 use capstan_model::{CallError, Caller, ErrorCode, Front, Target};
 use capstan_wire::Json;
 use flate2::Compression;
@@ -81,21 +81,22 @@ async fn deliver(scene: &Scene, tool: &str) -> Result<Delivery, CallError> {
     scene.hub.deliver(&scene.hub.session(), call, requester).await
 }
 
-async fn coming(scene: &Scene, tool: &str) -> Flowing {
+async fn coming(scene: &Scene, tool: &str) -> Streaming {
     let delivery = deliver(scene, tool).await.unwrap();
-    let flowing = if let Delivery::Flowing(flowing) = delivery { Some(*flowing) } else { None };
-    flowing.unwrap()
+    let streaming =
+        if let Delivery::Streaming(streaming) = delivery { Some(*streaming) } else { None };
+    streaming.unwrap()
 }
 
-async fn next(flowing: &mut Flowing) -> Result<Option<Bytes>, CallError> {
-    poll_fn(|cx| flowing.poll_next(cx)).await
+async fn next(streaming: &mut Streaming) -> Result<Option<Bytes>, CallError> {
+    poll_fn(|cx| streaming.poll_next(cx)).await
 }
 
 /// What comes of an answer before it ends, and how it does.
-async fn drain(flowing: &mut Flowing) -> (Vec<u8>, Result<(), CallError>) {
+async fn drain(streaming: &mut Streaming) -> (Vec<u8>, Result<(), CallError>) {
     let mut text = Vec::new();
     loop {
-        match next(flowing).await {
+        match next(streaming).await {
             Ok(Some(piece)) => text.extend_from_slice(&piece),
             Ok(None) => return (text, Ok(())),
             Err(error) => return (text, Err(error)),
@@ -114,8 +115,8 @@ async fn entry(scene: &Scene) -> Entry {
 
 /// Checks that an answer breaks with this error once it has begun, and is written down so.
 async fn check_breaks(scene: &Scene, code: ErrorCode, words: &str) {
-    let mut flowing = coming(scene, "do").await;
-    let (text, end) = drain(&mut flowing).await;
+    let mut streaming = coming(scene, "do").await;
+    let (text, end) = drain(&mut streaming).await;
     let error = end.unwrap_err();
     assert!(!text.is_empty());
     assert!(error.to_string().contains(words), "{error}");
@@ -130,12 +131,12 @@ async fn a_large_answer_is_the_same_however_it_comes() {
         let result = hard(size);
         let its = result.clone();
         let (_peer, scene) = answering(move |seen| in_pieces(&reply(seen, &its), step)).await;
-        let mut flowing = coming(&scene, "do").await;
-        let (mut text, end) = drain(&mut flowing).await;
+        let mut streaming = coming(&scene, "do").await;
+        let (mut text, end) = drain(&mut streaming).await;
         end.unwrap();
         text.push(b'}');
         assert!(text == result.as_bytes(), "{size} in pieces of {step}");
-        assert!(flowing.shape().is_error);
+        assert!(streaming.shape().is_error);
         let entry = entry(&scene).await;
         assert_eq!((entry.outcome, entry.answer_bytes), (Outcome::ToolError, text.len()));
     }
@@ -221,11 +222,11 @@ async fn an_answer_that_turns_out_to_be_none_breaks_off() {
         ("\"content\":[]}", "ends too early"),
         ("\"content\":[]}} {}", "not JSON"),
         ("\"content\":[]},\"id\":7}", "given twice"),
-        ("\"resultType\":\"input_required\"}}", "says behind a large answer"),
+        ("\"resultType\":\"input_required\"}}", "turned out to be an error"),
     ];
     let endless = format!("\"content\":[]}},\"x\":\"{}\"}}", "y".repeat(8 * LARGE));
     let endless: &str = Box::leak(endless.into_boxed_str());
-    for (end, words) in broken.into_iter().chain([(endless, "too much stands around")]) {
+    for (end, words) in broken.into_iter().chain([(endless, "are too large")]) {
         let (_peer, scene) = answering(move |seen| {
             let large = "y".repeat(4 * LARGE);
             let id = &seen.body["id"];
@@ -249,8 +250,8 @@ async fn a_server_that_goes_away_in_the_middle_breaks_its_answer_off() {
                 .then(Step::Cut)
         })
         .await;
-        let mut flowing = coming(&scene, tool).await;
-        let (text, end) = drain(&mut flowing).await;
+        let mut streaming = coming(&scene, tool).await;
+        let (text, end) = drain(&mut streaming).await;
         assert_eq!(end.unwrap_err().code(), code);
         let entry = entry(&scene).await;
         assert_eq!((entry.outcome, entry.answer_bytes), (Outcome::Failed(code), text.len()));
@@ -274,19 +275,19 @@ async fn a_server_that_says_no_more_is_not_waited_for() {
     let mut its = settings(&format!("{}/mcp", peer.origin));
     its.timeout = Duration::from_secs(3);
     let scene = Scene::of(its);
-    let mut flowing = coming(&scene, "look").await;
-    let (_, end) = drain(&mut flowing).await;
+    let mut streaming = coming(&scene, "look").await;
+    let (_, end) = drain(&mut streaming).await;
     assert!(matches!(end, Err(CallError::TimedOut { .. })), "{end:?}");
-    drop(flowing);
+    drop(streaming);
     peer.receives("notifications/cancelled", 1).await;
 }
 
 #[tokio::test]
 async fn a_server_hears_that_nobody_waits_for_the_rest() {
     let (peer, scene) = answering(stuck).await;
-    let mut flowing = coming(&scene, "do").await;
-    let first = next(&mut flowing).await.unwrap().unwrap();
-    drop(flowing);
+    let mut streaming = coming(&scene, "do").await;
+    let first = next(&mut streaming).await.unwrap().unwrap();
+    drop(streaming);
     let cancelled = peer.receives("notifications/cancelled", 1).await;
     let call = peer.of("tools/call").remove(0);
     assert_eq!(cancelled[0].body["params"]["requestId"], call.body["id"]);

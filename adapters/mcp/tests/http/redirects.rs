@@ -83,7 +83,7 @@ async fn a_redirect_that_would_lose_the_body_or_never_ends_is_refused() {
         (303, "/other", "it has moved to"),
         (307, "/mcp", "more than 5 times"),
         (307, "", "redirects"),
-        (308, "http://[", "to nowhere"),
+        (308, "http://[", "without a target"),
     ] {
         let peer = Peer::new(move |_| Answer::status(status).with("location", location)).await;
         let error = Scene::new(&peer).call("do", json!({})).await.unwrap_err();

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::scene::{Scene, shell, until};
 
-fn kill(pid: u32) {
+pub(crate) fn kill(pid: u32) {
     kill_process(Pid::from_raw(pid.try_into().unwrap()).unwrap(), Signal::KILL).unwrap();
 }
 

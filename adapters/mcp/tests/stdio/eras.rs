@@ -72,7 +72,7 @@ async fn a_revision_that_nobody_knows_is_refused() {
         let hello = format!(r#"{{"protocolVersion":{version},"capabilities":{{}}}}"#);
         let scene = Scene::of(shell(&format!("*'\"initialize\"'*) answer '{hello}' ;;")));
         let error = scene.about().await.unwrap_err().to_string();
-        assert!(error.contains("not known here"), "{error}");
+        assert!(error.contains("Capstan does not support"), "{error}");
     }
 }
 

@@ -49,7 +49,7 @@ async fn a_line_of_a_log_that_looks_like_a_reply_is_none() {
 async fn a_server_that_exits_is_quoted_with_its_code_and_its_last_words() {
     for era in [Era::Auto, Era::Legacy, Era::Modern] {
         let scene = Scene::of(StdioSettings { era, ..fixture(&["--exit", "3", "--stderr", "2"]) });
-        let words = "it exited with code 3; its last words: fixture: exiting with 3";
+        let words = "it exited with code 3; last line of its output: fixture: exiting with 3";
         assert_eq!(reason(&scene).await, words, "{era:?}");
         let lines = scene.server.stderr();
         let tail: Vec<_> = lines.iter().rev().take(3).rev().map(String::as_str).collect();
@@ -70,7 +70,7 @@ async fn a_server_that_says_nothing_fails_when_its_time_is_over_and_harms_no_oth
         other.call("echo", "{}").await.unwrap();
     };
     let (reason, ()) = tokio::join!(waiting, meanwhile);
-    let words = "it did not answer within 500ms; its last words: fixture: line 1 of 1";
+    let words = "it did not answer within 500ms; last line of its output: fixture: line 1 of 1";
     assert_eq!(reason, words);
     assert_eq!(other.state(), "connected");
 }
@@ -104,7 +104,8 @@ async fn a_file_that_is_no_program_fails_with_what_the_system_says() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&path, mode).unwrap();
     let reason = reason(&Scene::of(settings(path.to_str().unwrap(), &[]))).await;
-    let begin = "it exited with code 127; its last words: capstan: cannot start the server: ";
+    let begin =
+        "it exited with code 127; last line of its output: capstan: cannot start the server: ";
     assert!(reason.starts_with(begin), "{reason}");
 }
 

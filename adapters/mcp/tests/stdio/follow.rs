@@ -62,7 +62,7 @@ fn follow(
     able: &'static str,
 ) -> (Arc<Hears>, BoxFuture<'static, Result<Json, CallError>>) {
     let hears = Arc::new(Hears::default());
-    let (caller, subscriber) = (Caller::operator(Front::Cli), Arc::clone(&hears));
+    let (caller, subscriber) = (Arc::new(Caller::operator(Front::Cli)), Arc::clone(&hears));
     let running = scene.hub.follow(&caller, &[Arc::clone(handle)], json(able), subscriber);
     (hears, running)
 }

@@ -85,7 +85,7 @@ async fn a_list_that_never_ends_is_refused_and_the_server_counts_as_degraded() {
     let page = r#"{"tools":[{"name":"do"}],"nextCursor":"again"}"#;
     let scene = Scene::of(shell(&format!("*'\"tools/list\"'*) answer '{page}' ;;")));
     let error = scene.list(Listing::Tools).await.unwrap_err();
-    assert!(error.to_string().contains("repeats a page for ever"), "{error}");
+    assert!(error.to_string().contains("repeats a page"), "{error}");
     assert!(scene.state().starts_with("degraded: "), "{}", scene.state());
 }
 

@@ -8,6 +8,7 @@ mod lists;
 mod long;
 mod calls;
 mod deaths;
+mod definition;
 mod questions;
 mod follow;
 mod failures;

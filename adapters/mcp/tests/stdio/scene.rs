@@ -10,7 +10,7 @@ use capstan_hub::ports::{
     About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Elicitation, Item, Listing,
     Notice, Reply, Unanswered, Wishes,
 };
-use capstan_hub::{Asks, Call, Entry, Hub, HubBuilder, Requester, SideOp};
+use capstan_hub::{ApprovalFrom, Call, Entry, Hub, HubBuilder, Requester, SideOp};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation as Switch, max_message};
 use capstan_mcp::{Era, StdioServer, StdioSettings};
@@ -152,7 +152,7 @@ impl Scene {
         let target = Target::exact(Kind::Resource, id);
         let call = Call::new(Caller::operator(Front::Cli), target, None);
         let (attempt, session) = (self.hub.begin(&call), self.hub.session());
-        attempt.side(&session, call, SideOp::Subscribe, Asks::Nobody).await.unwrap();
+        attempt.side(&session, call, SideOp::Subscribe, ApprovalFrom::Memory, None).await.unwrap();
     }
 
     /// Calls a tool.

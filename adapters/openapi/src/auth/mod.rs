@@ -87,8 +87,8 @@ impl Auth {
             .collect();
         let exposed = base.exposes().map(|origin| {
             format!(
-                "the document sends requests to `{origin}`, where all on the way could read what \
-                 `openapi.auth` has: set `base_url` to where its requests go"
+                "the document sends requests to `{origin}`, which is not encrypted, so the credentials \
+                 of `openapi.auth` are not sent: set `base_url` to the address for requests"
             )
         });
         for (name, credentials) in &settings.auth {
@@ -101,7 +101,7 @@ impl Auth {
                     kinds.iter().map(|(known, _)| format!("`{known}`")).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 auth.problems.push(format!(
-                    "`openapi.auth.{name}` is no security scheme of the document, which has {known}"
+                    "`openapi.auth.{name}` is not a security scheme of the document, which has {known}"
                 ));
                 continue;
             };
@@ -337,7 +337,7 @@ mod tests {
             let (schemes, problem, lacking) = kept(None, "http://h.example/api.json");
             assert_eq!(schemes, 0, "{name}");
             assert!(
-                problem.unwrap().contains("`http://h.example`, where all on the way"),
+                problem.unwrap().contains("`http://h.example`, which is not encrypted"),
                 "{name}"
             );
             assert!(lacking.unwrap().contains("set `base_url`"), "{name}");

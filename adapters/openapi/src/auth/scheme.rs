@@ -55,7 +55,7 @@ impl Around<'_> {
             return Ok(());
         }
         let name = self.name;
-        let words = "has a line break, or another character that cannot be sent";
+        let words = "contains a line break or another character that cannot be sent";
         Err(format!("`openapi.auth.{name}.token` {words}: check where it comes from"))
     }
 }
@@ -125,7 +125,7 @@ impl Kind {
             }
             (Self::Key(..) | Self::Basic | Self::Bearer | Self::Token(_) | Self::Other(_), _) => {
                 Err(format!(
-                    "`openapi.auth.{name}` has something else than it takes: {}",
+                    "`openapi.auth.{name}` has the wrong kind of credentials: {}",
                     self.hint(name)
                 ))
             }
@@ -150,8 +150,8 @@ impl Kind {
                 if !address.same_origin(base) {
                     let origin = address.origin();
                     return Err(format!(
-                        "the document gets tokens from `{origin}`, which is not where its interface \
-                         is: if it is right, set `{key}` to the address there"
+                        "the document gets tokens from `{origin}`, which is not the host of its API: if the address is right, set `{key}` \
+                         to it"
                     ));
                 }
                 address
@@ -160,11 +160,13 @@ impl Kind {
                 None,
                 Self::Key(..) | Self::Basic | Self::Bearer | Self::Token(None) | Self::Other(_),
             ) => {
-                return Err(format!("the document does not say where tokens are: set `{key}`"));
+                return Err(format!("the document does not name a token endpoint: set `{key}`"));
             }
         };
         if !address.is_sheltered() {
-            return Err(format!("`{key}` must begin with `https://`: a secret goes there"));
+            return Err(format!(
+                "`{key}` must begin with `https://`, because secrets are sent to it"
+            ));
         }
         Ok(address)
     }
@@ -192,22 +194,24 @@ impl Kind {
                     Place::Header | Place::Path => "header",
                     Place::Cookie => "cookie",
                 };
-                format!("it wants a key in the {place} `{wanted}`: set `{key}.token`")
+                format!("it requires a key in the {place} `{wanted}`: set `{key}.token`")
             }
             Self::Basic => {
-                format!("it wants a name and a password: set `{key}.username` and `{key}.password`")
+                format!(
+                    "it requires a name and a password: set `{key}.username` and `{key}.password`"
+                )
             }
-            Self::Bearer => format!("it wants a token: set `{key}.token`"),
+            Self::Bearer => format!("it requires a token: set `{key}.token`"),
             Self::Token(Some(_)) => {
-                format!("it wants a login: set `{key}.client_id` and `{key}.client_secret`")
+                format!("it requires a login: set `{key}.client_id` and `{key}.client_secret`")
             }
             Self::Token(None) => format!(
-                "it wants a login: set `{key}.token`, or `{key}.client_id`, `{key}.client_secret` and \
+                "it requires a login: set `{key}.token`, or `{key}.client_id`, `{key}.client_secret` and \
                  `{key}.token_url`"
             ),
             Self::Other(what) => format!(
-                "it wants `{what}` for its scheme `{name}`, which is not known here: set what it needs \
-                 under `headers`"
+                "it requires `{what}` for its scheme `{name}`, which Capstan does not \
+                 support: set the needed headers under `headers`"
             ),
         }
     }

@@ -138,14 +138,15 @@ impl Token {
 impl Asked {
     async fn get(self: Arc<Self>) -> Result<Arc<Token>, AttemptError> {
         let got = timeout(LIMIT, self.ask()).await;
-        let got = got.unwrap_or_else(|_| Err(format!("it did not come within {LIMIT:?}").into()));
+        let got = got
+            .unwrap_or_else(|_| Err(format!("the answer did not arrive within {LIMIT:?}").into()));
         let (scheme, origin) = (&self.scheme, self.address.origin());
         let token = got.map_err(|error| {
             error.within(|reason| {
                 format!("there is no token for `openapi.auth.{scheme}` from `{origin}`: {reason}")
             })
         })?;
-        debug!(server = self.server, scheme, "a token was got");
+        debug!(server = self.server, scheme, "received a token");
         Ok(Arc::new(token))
     }
 

@@ -43,7 +43,7 @@ impl Document {
         let Some(folder) = folder else {
             each_reference(&mut root, &mut |reference| {
                 if !reference.starts_with('#') {
-                    problem.get_or_insert_with(|| refused(reference, "leads out of the document"));
+                    problem.get_or_insert_with(|| refused(reference, "leaves the document"));
                 }
                 None
             });
@@ -103,10 +103,10 @@ impl Files {
     /// The number of a file; a new file gets the next number.
     fn number(&mut self, name: &str, folder: &Path) -> Result<usize, String> {
         if name.contains("://") || name.starts_with("//") {
-            return Err("leads to the web".to_owned());
+            return Err("is a web address".to_owned());
         }
-        let name = unescape(name).ok_or("is no path")?;
-        let out = || "leads out of the document's folder".to_owned();
+        let name = unescape(name).ok_or("is not a path")?;
+        let out = || "leaves the document's folder".to_owned();
         // Not even its existence is checked.
         if Path::new(&name).is_absolute() {
             return Err(out());
@@ -203,15 +203,15 @@ mod tests {
         let absolute = there.display().to_string();
         let missing = elsewhere.path().join("y.json").display().to_string();
         for (reference, why) in [
-            ("../outside.json", "leads out of the document's folder"),
-            ("parts/../../outside.json#/x", "leads out of the document's folder"),
-            ("%2e%2e/outside.json", "leads out of the document's folder"),
-            ("link.json#/x", "leads out of the document's folder"),
-            (absolute.as_str(), "leads out of the document's folder"),
-            (missing.as_str(), "leads out of the document's folder"),
-            ("https://h.example/x.json", "leads to the web"),
-            ("file:///etc/passwd", "leads to the web"),
-            ("//h.example/x.json", "leads to the web"),
+            ("../outside.json", "leaves the document's folder"),
+            ("parts/../../outside.json#/x", "leaves the document's folder"),
+            ("%2e%2e/outside.json", "leaves the document's folder"),
+            ("link.json#/x", "leaves the document's folder"),
+            (absolute.as_str(), "leaves the document's folder"),
+            (missing.as_str(), "leaves the document's folder"),
+            ("https://h.example/x.json", "is a web address"),
+            ("file:///etc/passwd", "is a web address"),
+            ("//h.example/x.json", "is a web address"),
             ("missing.json", "cannot be followed"),
             ("parts", "cannot be read"),
             ("broken.json", "cannot be read"),
@@ -225,7 +225,7 @@ mod tests {
         }
         let text = json!({"openapi": "3.0.0", "a": {"$ref": "other.json"}}).to_string();
         let problem = Document::parse(&text).unwrap().take_in(None).unwrap();
-        assert_eq!(problem, "the reference `other.json` leads out of the document");
+        assert_eq!(problem, "the reference `other.json` leaves the document");
     }
 
     #[test]

@@ -60,7 +60,7 @@ async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, Attem
         blocking(move || read_file(&path, Some(age))).await.ok()
     };
     if let Some(text) = recall(FRESH).await {
-        debug!(server = %settings.name, "its document was fetched not long ago");
+        debug!(server = %settings.name, "its document was fetched recently");
         return Ok(Loaded { text, home: Some(home), stale: None });
     }
     match fetch(settings, &home).await {
@@ -69,7 +69,7 @@ async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, Attem
                 let copy = text.clone();
                 let stored = blocking(move || store(&path, copy.as_bytes())).await;
                 if stored.is_err() {
-                    info!(server = %settings.name, "its document could not be kept");
+                    info!(server = %settings.name, "its document could not be cached");
                 }
             }
             Ok(Loaded { text, home: Some(home), stale: None })
@@ -79,7 +79,7 @@ async fn from_web(settings: &OpenApiSettings, url: &str) -> Result<Loaded, Attem
         }
         Err(AttemptError::Failed(reason)) => match recall(STALE).await {
             Some(text) => {
-                let stale = Some(format!("its document is an older one: {reason}"));
+                let stale = Some(format!("an older copy of its document is used: {reason}"));
                 Ok(Loaded { text, home: Some(home), stale })
             }
             None => Err(format!("its document cannot be fetched: {reason}").into()),

@@ -115,7 +115,9 @@ fn version(root: &Value) -> Result<Version, String> {
         (Some(version), _) | (_, Some(version)) => {
             Err(format!("it is OpenAPI {version}; 2.0, 3.0 and 3.1 can be read"))
         }
-        (None, None) => Err("it is no OpenAPI document: it has no `openapi` version".to_owned()),
+        (None, None) => {
+            Err("it is not an OpenAPI document: it has no `openapi` version".to_owned())
+        }
     }
 }
 

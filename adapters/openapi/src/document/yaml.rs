@@ -45,13 +45,13 @@ pub(crate) fn read(text: &str) -> Result<Value, String> {
             Event::StreamStart | Event::DocumentEnd => {}
             Event::StreamEnd => return document.ok_or_else(|| "it is empty".to_owned()),
             Event::DocumentStart(..) if document.is_some() => {
-                return Err("there is a second document in it".to_owned());
+                return Err("it contains a second document".to_owned());
             }
             Event::DocumentStart(..) => {
                 let next = reader.next()?;
                 document = Some(reader.node(next)?);
             }
-            _ => return Err("something stands outside the document".to_owned()),
+            _ => return Err("it contains text outside the document".to_owned()),
         }
     }
 }
@@ -138,7 +138,7 @@ impl<'t> Reader<'t> {
                 ("<<", _) => return Err("`<<` names no mapping".to_owned()),
                 (_, value) => {
                     if members.insert(key.clone(), value).is_some() {
-                        return Err(format!("`{key}` stands in one place twice"));
+                        return Err(format!("`{key}` is defined twice"));
                     }
                 }
             }

@@ -98,7 +98,7 @@ pub(crate) fn read(
             if found.operations.len() == MAX_OPERATIONS {
                 found
                     .left_out
-                    .push(format!("{method} {path}: there are {MAX_OPERATIONS} before it; choose some by `tags` or `only`"));
+                    .push(format!("{method} {path}: the document has more than {MAX_OPERATIONS} operations; select some with `tags` or `only`"));
                 continue;
             }
             match written.read(name, settings, base, auth) {
@@ -154,7 +154,7 @@ impl<'d> Written<'d> {
             return Err("its path cannot be sent".to_owned());
         }
         if self.said.contains_key("servers") || self.item.contains_key("servers") {
-            return Err("it is on a server of its own".to_owned());
+            return Err("it has its own server".to_owned());
         }
         let mut schemas = Schemas::new(self.document, For::Input, self.left);
         for text in [self.path, self.text("summary"), self.text("description")] {

@@ -65,8 +65,9 @@ impl<'d> Schemas<'d> {
     pub(crate) fn spend(&mut self, bytes: usize) -> bool {
         let all = self.all.get();
         if self.lacking.is_none() && bytes > self.bytes.min(all) {
-            let own = "it takes more bytes than one tool may";
-            let others = "the tools before it take as many bytes as all may; choose some by `tags` or `only`";
+            let own = "its definition is too large";
+            let others =
+                "the tools before it use up the size limit; select some with `tags` or `only`";
             self.lacking = Some(if self.bytes <= all { own } else { others });
             // Finding out that it is too large has processed that many bytes.
             self.all.set(all.saturating_sub(self.bytes));
@@ -441,7 +442,7 @@ mod tests {
             let (lacking, left) = write("few", MAX_ALL_BYTES);
             assert!(lacking.is_none() && left < MAX_ALL_BYTES - 400_000, "{lacking:?} {left}");
             let (lacking, left) = write("many", MAX_ALL_BYTES);
-            assert!(lacking.unwrap().contains("one tool"));
+            assert!(lacking.unwrap().contains("too large"));
             assert_eq!(left, MAX_ALL_BYTES - MAX_BYTES, "what was looked at counts");
             let (lacking, left) = write("few", 200_000);
             assert!(lacking.unwrap().contains("before it"));

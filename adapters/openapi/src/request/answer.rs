@@ -27,7 +27,7 @@ pub(crate) fn answer(
     let media = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let text = std::str::from_utf8(&response.body).ok().map(|text| masked(text, secrets));
     if response.status >= 400 {
-        let words = text.as_deref().unwrap_or("its words are no text");
+        let words = text.as_deref().unwrap_or("its body is not text");
         return refusal(response.status, words, hint);
     }
     let is_json = media == "application/json" || media.ends_with("+json");

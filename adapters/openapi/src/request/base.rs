@@ -14,7 +14,7 @@ use crate::request::encode::percent;
 use crate::settings::OpenApiSettings;
 
 /// The advice if a document's address is not trusted.
-const SAY: &str = "set `base_url` to where its requests go";
+const SAY: &str = "set `base_url` to the address for requests";
 
 /// The base address of requests.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Base {
             None => match named {
                 Some(named) if named.contains("://") => WebAddress::discover(&named),
                 Some(_) | None => {
-                    Err("the document does not say where its interface is".to_owned())
+                    Err("the document does not name the address of its API".to_owned())
                 }
             },
         };
@@ -60,7 +60,7 @@ impl Base {
         let origin = address.origin();
         match home {
             Some(home) if !home.same_origin(&address) => {
-                let words = "which is not where it comes from";
+                let words = "which is not the host of the document";
                 let message = format!("the document sends requests to `{origin}`, {words}; {SAY}");
                 Err(AttemptError::Elsewhere(message))
             }
@@ -88,7 +88,8 @@ impl Base {
             return Ok(self);
         }
         let origin = self.address.origin();
-        let words = "and a file alone does not say where secrets of `auth` and `headers` go";
+        let words =
+            "and secrets in `auth` and `headers` are not sent to an address that only a file names";
         Err(format!("the document sends requests to `{origin}`, {words}; {SAY}"))
     }
 

@@ -37,7 +37,7 @@ pub(crate) fn plain(value: &Value) -> Result<String, String> {
         Value::Bool(value) => Ok(value.to_string()),
         Value::Null => Ok(String::new()),
         Value::Array(_) | Value::Object(_) => {
-            Err("a list or an object stands where only a value can".to_owned())
+            Err("a list or an object is not possible here".to_owned())
         }
     }
 }
@@ -141,7 +141,7 @@ pub(crate) fn in_header(parameter: &Parameter, value: &Value) -> Result<String, 
     if text.bytes().all(|byte| byte == b'\t' || (b' '..=b'~').contains(&byte)) {
         Ok(text)
     } else {
-        Err("a header cannot say it: only printable ASCII can be sent there".to_owned())
+        Err("a header can contain only printable ASCII".to_owned())
     }
 }
 

@@ -175,7 +175,7 @@ async fn a_fetched_document_is_kept_and_used_when_it_cannot_be_fetched() {
     });
     assert_eq!(stale.tools().await.unwrap().len(), 8);
     assert!(
-        stale.state().starts_with("degraded: its document is an older one"),
+        stale.state().starts_with("degraded: an older copy of its document is used"),
         "{}",
         stale.state()
     );
@@ -185,7 +185,7 @@ async fn a_fetched_document_is_kept_and_used_when_it_cannot_be_fetched() {
 async fn what_is_no_document_says_what_it_is_instead() {
     for (text, words) in [
         (reply(404, "text/plain", "no"), "HTTP status 404"),
-        (reply(200, "text/html", "<html></html>"), "no OpenAPI document"),
+        (reply(200, "text/html", "<html></html>"), "not an OpenAPI document"),
         (reply(200, "text/plain", "openapi: 9.0.0"), "2.0, 3.0 and 3.1"),
         (reply(200, "text/plain", "openapi: 3.0.0\npaths: {}"), "has no operations"),
         (
@@ -212,7 +212,7 @@ async fn who_gives_no_key_is_told_which_one_is_wanted() {
         ),
         (
             json!({ "type": "http", "scheme": "bearer" }),
-            "it wants a token: set `openapi.auth.a.token`",
+            "it requires a token: set `openapi.auth.a.token`",
         ),
     ] {
         let text = json!({ "openapi": "3.0.0", "security": [{ "a": [] }],

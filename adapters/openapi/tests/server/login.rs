@@ -233,15 +233,18 @@ async fn what_is_wanted_and_not_there_is_named_with_the_key_to_set() {
     scene.tools().await.unwrap();
     assert_eq!(
         scene.state(),
-        "degraded: it wants a login: set `openapi.auth.login.client_id` and `openapi.auth.login.client_secret`"
+        "degraded: it requires a login: set `openapi.auth.login.client_id` and `openapi.auth.login.client_secret`"
     );
     for (tool, expected) in [
-        ("named", ": it wants a name and a password: set `openapi.auth.name.username`"),
-        ("borne", ": it wants a token: set `openapi.auth.bearer.token`"),
-        ("sweet", ": it wants a key in the cookie `sid`: set `openapi.auth.biscuit.token`"),
-        ("people", ": it wants a login: set `openapi.auth.people.token`, or"),
-        ("openid", ": it wants a login: set `openapi.auth.openid.token`, or"),
-        ("certain", ": it wants `mutualTLS` for its scheme `certificate`, which is not known"),
+        ("named", ": it requires a name and a password: set `openapi.auth.name.username`"),
+        ("borne", ": it requires a token: set `openapi.auth.bearer.token`"),
+        ("sweet", ": it requires a key in the cookie `sid`: set `openapi.auth.biscuit.token`"),
+        ("people", ": it requires a login: set `openapi.auth.people.token`, or"),
+        ("openid", ": it requires a login: set `openapi.auth.openid.token`, or"),
+        (
+            "certain",
+            ": it requires `mutualTLS` for its scheme `certificate`, which Capstan does not support",
+        ),
         ("open", "\n\nno"),
         ("maybe", "\n\nno"),
     ] {
@@ -260,14 +263,26 @@ async fn what_is_wanted_and_not_there_is_named_with_the_key_to_set() {
 async fn what_does_not_fit_the_document_is_said_and_never_sent() {
     let token = || Credentials::Token(secret("a-token-of-ours"));
     for (name, credentials, expected) in [
-        ("nobody", token(), "is no security scheme of the document, which has `"),
-        ("key", Credentials::Token(secret("a-key\n")), "`openapi.auth.key.token` has a line break"),
-        ("bearer", Credentials::Token(secret("a-token\r\n")), "has a line break, or another"),
+        ("nobody", token(), "is not a security scheme of the document, which has `"),
+        (
+            "key",
+            Credentials::Token(secret("a-key\n")),
+            "`openapi.auth.key.token` contains a line break",
+        ),
+        ("bearer", Credentials::Token(secret("a-token\r\n")), "contains a line break or another"),
         ("login", Credentials::Token(secret("tokén")), "another character that cannot be sent"),
         ("biscuit", Credentials::Token(secret("crumb\0")), "another character that cannot be sent"),
-        ("name", token(), "something else than it takes: it wants a name and a password"),
-        ("key", client(SECRET, None), "something else than it takes: it wants a key in the header"),
-        ("far", client(SECRET, None), "gets tokens from `https://far.example`, which is not where"),
+        ("name", token(), "the wrong kind of credentials: it requires a name and a password"),
+        (
+            "key",
+            client(SECRET, None),
+            "the wrong kind of credentials: it requires a key in the header",
+        ),
+        (
+            "far",
+            client(SECRET, None),
+            "gets tokens from `https://far.example`, which is not the host",
+        ),
         ("people", client(SECRET, None), "set `openapi.auth.people.token_url`"),
         ("openid", client(SECRET, None), "set `openapi.auth.openid.token_url`"),
         (
@@ -275,7 +290,7 @@ async fn what_does_not_fit_the_document_is_said_and_never_sent() {
             client(SECRET, Some("http://far.example/t".to_owned())),
             "must begin with `https://`",
         ),
-        ("login", client(SECRET, Some("file:///etc/passwd".to_owned())), "no HTTP"),
+        ("login", client(SECRET, Some("file:///etc/passwd".to_owned())), "not HTTP"),
     ] {
         let scene = scene(Bank::default(), vec![(name, credentials)]).await;
         scene.tools().await.unwrap();

@@ -124,7 +124,7 @@ async fn an_operation_that_takes_too_many_bytes_is_left_out_or_tells_less() {
     let scene = Scene::with("harbour.yaml", |_| reply(200, "application/json", "{}"), change).await;
     assert_eq!(scene.tools().await.unwrap(), ["told", "small"]);
     let state = scene.state();
-    assert!(state.contains("POST /a: it takes more bytes"), "{state}");
+    assert!(state.contains("POST /a: its definition is too large"), "{state}");
     assert_eq!(scene.tool("told").await.get("outputSchema"), None);
 }
 
@@ -290,5 +290,5 @@ async fn operations_are_chosen_by_tag_and_pattern() {
     };
     let scene = Scene::with("harbour.yaml", |_| String::new(), none).await;
     let error = scene.tools().await.unwrap_err().to_string();
-    assert!(error.contains("leave none of its"), "{error}");
+    assert!(error.contains("exclude all of its"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What an approval is good for.
+//! Approvals: one call each, within their time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +92,7 @@ async fn of_many_who_want_one_approval_at_the_same_time_one_gets_it() {
     assert_eq!(taken, 1);
 }
 
-/// Holes 4 and 5: an approval is good for ten minutes at the most, by whatever clock.
+/// Holes 4 and 5: an approval expires after ten minutes at the latest, by any clock.
 #[tokio::test]
 async fn a_clock_that_is_set_back_does_not_make_an_approval_last_longer() {
     let folder = TempDir::new().unwrap();
@@ -104,7 +104,7 @@ async fn a_clock_that_is_set_back_does_not_make_an_approval_last_longer() {
         assert_eq!(store.list(now() - back, 10).await.unwrap(), []);
     }
     assert_eq!(store.list(now(), 10).await.unwrap().len(), 1);
-    // Whoever gives the next one forgets it for good.
+    // The next approval removes it.
     assert_eq!(store.expire(now() - Duration::from_hours(1)).await.unwrap(), 1);
     assert!(!store.take(&given.binding, now()).await.unwrap());
 }

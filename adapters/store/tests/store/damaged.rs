@@ -73,7 +73,7 @@ const HARMS: [(&str, Harm, bool); 6] = [
 /// The servers whose definitions are known to be lost.
 async fn lost(store: &Database) -> Vec<String> {
     let mut lost = Vec::new();
-    for whose in store.sums().await.unwrap().into_keys() {
+    for whose in store.approved_digests().await.unwrap().into_keys() {
         let approved = store.pins(&whose).await.unwrap().unwrap();
         if approved.is_lost && approved.pins.is_empty() {
             lost.push(whose.server.to_string());
@@ -89,7 +89,7 @@ async fn whatever_happens_to_the_file_the_servers_in_it_are_not_taken_for_new_on
         let (_folder, path) = filled().await;
         harm(&path);
         let store = Database::at(&path);
-        // What only shows when it is read is found then.
+        // Some damage is found only when the file is read.
         drop(store.pins(&owner("s", "1")).await);
         assert_eq!(lost(&store).await, ["s", "t"], "{what}");
         assert_eq!(store.check().await.unwrap().len(), usize::from(is_kept), "{what}");
@@ -119,7 +119,7 @@ async fn a_file_that_is_harmed_while_it_is_used_is_noticed() {
             drop(fs::remove_file(format!("{}{ending}", path.display())));
         }
         harm(&path);
-        // What is in memory may still be answered; never is a server new.
+        // Data in memory may still be returned, but no server counts as new.
         for whose in [owner("s", "1"), owner("t", "1")] {
             for _ in 0..2 {
                 if let Ok(found) = store.pins(&whose).await {
@@ -311,7 +311,7 @@ async fn a_first_run_and_a_store_without_approved_definitions_raise_no_alarm() {
     for _ in 0..2 {
         let store = Database::at(&path);
         store.grant(&grant("a")).await.unwrap();
-        assert!(store.sums().await.unwrap().is_empty());
+        assert!(store.approved_digests().await.unwrap().is_empty());
         assert!(store.check().await.unwrap().is_empty());
         drop(store);
         remove_all(&path);
@@ -342,7 +342,7 @@ async fn of_many_that_find_the_damage_at_once_one_keeps_the_file_aside() {
 async fn a_late_error_from_the_damaged_file_leaves_the_new_one_alone() {
     let (_folder, path) = filled().await;
     let store = Arc::new(Database::at(&path));
-    assert_eq!(store.sums().await.unwrap().len(), 2);
+    assert_eq!(store.approved_digests().await.unwrap().len(), 2);
     let len = fs::metadata(&path).unwrap().len();
     overwrite(&path, 8192, usize::try_from(len).unwrap() - 8192);
     let tasks: Vec<_> = (0..64)
@@ -370,7 +370,7 @@ async fn only_a_few_damaged_files_are_kept() {
     for round in 0..8 {
         remove_all(&path);
         fs::write(&path, format!("damage {round} ").repeat(1000)).unwrap();
-        Database::at(&path).sums().await.unwrap();
+        Database::at(&path).approved_digests().await.unwrap();
     }
     let kept = Database::at(&path).check().await.unwrap();
     assert_eq!(kept.len(), 5);
@@ -385,7 +385,7 @@ async fn a_file_that_cannot_be_read_is_an_error_and_stays_as_it_is() {
     // A folder cannot be opened as a file, not even by root.
     fs::create_dir_all(path.join("full")).unwrap();
     let store = Database::at(&path);
-    assert!(store.sums().await.is_err());
+    assert!(store.approved_digests().await.is_err());
     assert!(store.take(&grant("a").binding, now()).await.is_err());
     fs::remove_dir_all(&path).unwrap();
     fs::rename(&aside, &path).unwrap();

@@ -87,7 +87,7 @@ async fn a_new_file_that_somebody_else_is_opening_is_waited_for() {
     fs::write(path.with_extension("pins"), NOBODY).unwrap();
     let url = format!("sqlite://{}?mode=rwc", path.display());
     let other = sqlx::SqlitePool::connect(&url).await.unwrap();
-    // What one that turns the file to its journal holds: it can be read, and nobody else may turn it.
+    // The lock of a process that switches the journal mode: others can read, but not switch it.
     let held = other.begin_with("BEGIN IMMEDIATE").await.unwrap();
     let store = Database::at(&path);
     let given = grant("a");

@@ -56,7 +56,7 @@ fn killed(path: &Path, after: usize) -> Vec<String> {
     let mut kept: Vec<String> = lines.by_ref().take(after).collect();
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it said before it died counts too.
+    // Its output before it was killed counts too.
     kept.extend(lines);
     let whole = |line: &String| Some(line.strip_prefix("kept ")?.strip_suffix('.')?.to_owned());
     kept.iter().filter_map(whole).collect()
@@ -86,7 +86,7 @@ fn no_acknowledged_approval_is_lost_when_its_process_is_killed() {
 fn no_alarm(path: &Path) {
     let store = Database::at(path);
     runtime().block_on(async {
-        let seen = store.sums().await.unwrap();
+        let seen = store.approved_digests().await.unwrap();
         assert!(!seen.is_empty());
         for whose in seen.keys() {
             let approved = store.pins(whose).await.unwrap().unwrap();

@@ -25,7 +25,12 @@ pub(crate) fn newcomer(whose: &PinOwner, sum: &str, tools: &[&str]) -> Newcomer 
 }
 
 async fn is_approved(database: &Database, whose: &PinOwner, sum: &str) -> bool {
-    database.sums().await.unwrap().get(whose).is_some_and(|known| known.as_deref() == Some(sum))
+    database
+        .approved_digests()
+        .await
+        .unwrap()
+        .get(whose)
+        .is_some_and(|known| known.as_deref() == Some(sum))
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! How often servers are called, over restarts.
+//! The number of calls per server survives restarts.
 
 use capstan_hub::ports::{UsageLog, UsageRow};
 use capstan_store::Database;

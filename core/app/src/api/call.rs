@@ -73,7 +73,7 @@ async fn call(name: &str, local: &Local, front: &Arc<dyn Interact>) -> Result<Ca
         Err(Misfit { problem, hint }) => {
             let message = format!("invalid arguments for `{name}`: {problem}");
             drop(attempt.refuse(CallError::InvalidArguments { item: name.to_owned(), problem }));
-            let usual = || format!("`capstan tools {name}` shows what it takes");
+            let usual = || format!("`capstan tools {name}` shows its arguments");
             return Err(AppError::usage(message).hint(hint.unwrap_or_else(usual)));
         }
     };

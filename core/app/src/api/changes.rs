@@ -6,8 +6,9 @@ use capstan_hub::ports::BoxFuture;
 use capstan_model::ServerName;
 use serde::{Deserialize, Serialize};
 
-use super::{Interact, Local, Operation, RunningGateway};
+use super::{Interact, Local, Operation};
 use crate::AppError;
+use crate::reload::{Changed, LiveConfig};
 
 /// Adds a server to the running gateway without writing it to a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -77,7 +78,7 @@ impl Operation for Reload {
     ) -> BoxFuture<'a, Result<Reloaded, AppError>> {
         Box::pin(async move {
             let gateway = gateway(local)?;
-            let changed = gateway.reload().await?;
+            let changed = gateway.reload().await? == Changed::Something;
             let needs_restart = gateway.needs_restart().into_iter().map(ToOwned::to_owned);
             let needs_restart = needs_restart.collect();
             Ok(Reloaded { changed, needs_restart, trouble: gateway.trouble() })
@@ -85,6 +86,6 @@ impl Operation for Reload {
     }
 }
 
-fn gateway(local: &Local) -> Result<&dyn RunningGateway, AppError> {
+fn gateway(local: &Local) -> Result<&LiveConfig, AppError> {
     local.gateway.as_deref().ok_or_else(|| AppError::internal("no gateway runs in this process"))
 }

@@ -93,7 +93,7 @@ impl Operation for ListServers {
             local.tell_problems(&**front, |_| true);
             let hub = &*local.hub;
             let gathering = local.gather(&**front, Listing::Tools, self.wait);
-            let (tools, usage) = join(gathering, local.usage.usage(&local.setup)).await;
+            let (tools, usage) = join(gathering, local.usage.rates(&local.setup)).await;
             let (resources, prompts) =
                 join(counts(hub, Listing::Resources), counts(hub, Listing::Prompts)).await;
             let known =

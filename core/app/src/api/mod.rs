@@ -9,6 +9,7 @@
 
 mod interact;
 mod remote;
+mod approvals;
 mod changes;
 mod list;
 mod get;
@@ -22,12 +23,15 @@ use std::sync::Arc;
 
 use capstan_config::Problem;
 use capstan_hub::Hub;
-use capstan_hub::catalog::{Gathered, Patience};
+use capstan_hub::catalog::{Gathered, Patience, Typing};
 use capstan_hub::ports::{BoxFuture, Listing};
 use capstan_model::{Caller, Front, Kind, ServerName};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use approvals::{
+    AnswerApproval, ApprovalAnswered, KnownApprovals, ListApprovals, OpenApprovals, ShowApproval,
+};
 pub use call::{CallTool, Called};
 pub use changes::{AddServer, Reload, Reloaded, RemoveServer};
 pub use get::GetServer;
@@ -36,9 +40,13 @@ pub use items::{Items, ListPrompts, ListResources, ListedItem, Missing};
 pub use list::{ListServers, ServerRow, Servers};
 pub use prompt::{CompletePrompt, GetPrompt};
 pub use read::{CompleteTemplate, ReadResource};
+pub(crate) use remote::run_in;
 pub use remote::{Remote, VERSION, answer, ask_front, tell_front};
 pub use tools::{ListTools, ToolRow, Tools};
 
+use interact::Asker;
+
+use crate::reload::LiveConfig;
 use crate::{AppError, NameCache, Setup, Usage};
 
 /// One operation of the API.
@@ -66,11 +74,11 @@ pub struct Local {
     /// The cache of names for completions; `None` if none is kept.
     pub names: Option<Arc<dyn NameCache>>,
     /// Call rates and idle times of servers.
-    pub usage: Arc<dyn Usage>,
+    pub usage: Arc<Usage>,
     /// True if no server may be started.
     pub switched_off: bool,
-    /// The gateway that this process runs.
-    pub gateway: Option<Arc<dyn RunningGateway>>,
+    /// The configuration of the gateway that this process runs.
+    pub gateway: Option<Arc<LiveConfig>>,
 }
 
 /// The reason why there is nothing to list.
@@ -81,28 +89,6 @@ pub enum NoServers {
     SwitchedOff,
     /// No server is configured.
     NotConfigured,
-}
-
-/// A gateway in this process, whose configuration changes while it runs.
-pub trait RunningGateway: Send + Sync {
-    /// Adds a server until the gateway ends; `text` is its entry, in the format of a file.
-    fn add<'a>(
-        &'a self,
-        name: &'a str,
-        text: String,
-    ) -> BoxFuture<'a, Result<ServerName, AppError>>;
-
-    /// Removes a server that was added this way; returns its display name.
-    fn remove<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Result<String, AppError>>;
-
-    /// Reads the configuration again; true if it has changed.
-    fn reload(&self) -> BoxFuture<'_, Result<bool, AppError>>;
-
-    /// The reason why the files are not in force; `None` if they are.
-    fn trouble(&self) -> Option<String>;
-
-    /// Keys that have changed since the start and take effect after a restart.
-    fn needs_restart(&self) -> Vec<&'static str>;
 }
 
 // === impl Local ===
@@ -163,6 +149,18 @@ impl Local {
             let plain = capstan_hub::catalog::names(items).filter(|name| is_plain(name));
             names.remember(kind, server, plain.map(ToOwned::to_owned).collect());
         }
+    }
+
+    /// Completes the value of an argument that is being typed.
+    async fn complete(
+        &self,
+        front: &Arc<dyn Interact>,
+        server: &ServerName,
+        typing: &Typing,
+    ) -> Result<Vec<String>, AppError> {
+        front.status(&format!("asking `{server}`"));
+        let (session, asker) = (self.hub.session(), Asker::new(front));
+        Ok(self.hub.complete(&session, &operator(), (server, typing), &*asker).await?)
     }
 
     /// True if a word names a tool or prompt rather than a server.

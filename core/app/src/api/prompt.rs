@@ -88,9 +88,7 @@ impl Operation for CompletePrompt {
                 value: self.value.clone(),
                 known,
             };
-            front.status(&format!("asking `{}`", id.server));
-            let (hub, about) = (&local.hub, (&id.server, &typing));
-            Ok(hub.complete(&hub.session(), &operator(), about, &*Asker::new(front)).await?)
+            local.complete(front, &id.server, &typing).await
         })
     }
 }
@@ -139,7 +137,7 @@ async fn find_bare(
         several => {
             let ids: Vec<String> =
                 several.iter().map(|(server, _)| format!("`{}`", id(server))).collect();
-            let problem = "several servers have a prompt of that name".to_owned();
+            let problem = "several servers have a prompt with that name".to_owned();
             let error = CallError::InvalidArguments { item: name.to_owned(), problem };
             Err(Refusal::from(error).hint(format!("name one of {}", ids.join(", "))))
         }
@@ -147,7 +145,7 @@ async fn find_bare(
 }
 
 fn refuse(id: &ItemId, misfit: Misfit) -> Refusal {
-    Refusal::misfit(id.to_string(), misfit, format!("`capstan prompts {id}` shows what it takes"))
+    Refusal::misfit(id.to_string(), misfit, format!("`capstan prompts {id}` shows its arguments"))
 }
 
 fn object_of(values: &[(String, String)]) -> Json {

@@ -116,9 +116,7 @@ impl Operation for CompleteTemplate {
                 value: self.value.clone(),
                 known,
             };
-            front.status(&format!("asking `{}`", id.server));
-            let (hub, about) = (&local.hub, (&id.server, &typing));
-            Ok(hub.complete(&hub.session(), &operator(), about, &*Asker::new(front)).await?)
+            local.complete(front, &id.server, &typing).await
         })
     }
 }
@@ -171,7 +169,7 @@ async fn address(
             Ok(shape.template.expand(value))
         }
         None if is_address(&id.item) || find_resource(local, front, id).await?.is_some() => {
-            let problem = "it is no template and takes no values".to_owned();
+            let problem = "it is not a template and takes no values".to_owned();
             let error = CallError::InvalidArguments { item: spelled(id), problem };
             let hint = format!("`capstan resources {} --templates` lists templates", id.server);
             Err(Refusal::from(error).hint(hint))
@@ -239,7 +237,7 @@ async fn unknown(local: &Local, front: &dyn Interact, id: &ItemId) -> Result<Ref
     if is_near {
         return Ok(error.into());
     }
-    Ok(Refusal::from(error).hint(format!("`capstan resources {}` lists what it has", id.server)))
+    Ok(Refusal::from(error).hint(format!("`capstan resources {}` lists its resources", id.server)))
 }
 
 fn refuse(id: &ItemId, shape: &Shape, misfit: Misfit) -> Refusal {

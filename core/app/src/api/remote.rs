@@ -12,20 +12,21 @@ use capstan_hub::ports::BoxFuture;
 use capstan_wire::Json;
 use serde::{Deserialize, Serialize};
 
-use super::changes::{AddServer, Reload, RemoveServer};
 use super::{
-    Answer, CallTool, CompletePrompt, CompleteTemplate, GetPrompt, GetServer, Interact,
-    ListPrompts, ListResources, ListServers, ListTools, Local, Operation, ReadResource,
+    AddServer, Answer, AnswerApproval, CallTool, CompletePrompt, CompleteTemplate, GetPrompt,
+    GetServer, Interact, ListApprovals, ListPrompts, ListResources, ListServers, ListTools, Local,
+    Operation, ReadResource, Reload, RemoveServer, ShowApproval,
 };
-use crate::{AppError, ErrorKind, Gateways, NotRun, Which};
+use crate::gateways::Selected;
+use crate::{AppError, ControlFault, ControlSocket, ErrorKind, Gateways, NotRun, Which};
 
 /// The version of the API. A gateway refuses a request with any other version without running it.
 pub const VERSION: u32 = 1;
 
 /// The servers of a running gateway.
 pub struct Remote<'a> {
-    /// Access to running gateways.
-    pub gateways: &'a dyn Gateways,
+    /// The running gateways.
+    pub gateways: &'a Gateways,
     /// Selects the gateway.
     pub which: Which<'a>,
 }
@@ -79,18 +80,32 @@ impl Remote<'_> {
         operation: &O,
         front: &Arc<dyn Interact>,
     ) -> Result<O::Output, NotRun> {
-        let params = Json::from_value(operation).map_err(|_| broken("the request"))?;
-        let request = |digest| {
-            let operation = O::NAME.to_owned();
-            let request = Request { version: VERSION, operation, params: params.clone(), digest };
-            Json::from_value(&request).unwrap_or_else(|_| Json::empty_object())
-        };
-        let outcome = self.gateways.send(self.which, &request, front).await?;
-        match outcome.read().map_err(|_| broken("the gateway's answer"))? {
-            Outcome::Ok(output) => Ok(output.read().map_err(|_| broken("the gateway's answer"))?),
-            Outcome::Error(error) => Err(AppError::from(*error).into()),
+        let Selected { socket, digest } = self.gateways.select(self.which).await?;
+        match run_in(&*socket, operation, digest, front).await {
+            Ok(result) => Ok(result?),
+            Err(fault) => Err(fault.of_operation(self.which)),
         }
     }
+}
+
+/// Runs an operation in the gateway with this socket, if its configuration has this digest.
+pub(crate) async fn run_in<O: Operation>(
+    socket: &dyn ControlSocket,
+    operation: &O,
+    digest: Option<String>,
+    front: &Arc<dyn Interact>,
+) -> Result<Result<O::Output, AppError>, ControlFault> {
+    let written = Json::from_value(operation).and_then(|params| {
+        let operation = O::NAME.to_owned();
+        Json::from_value(&Request { version: VERSION, operation, params, digest })
+    });
+    let Ok(request) = written else { return Ok(Err(broken("the request"))) };
+    let outcome = socket.run(&request, front).await?;
+    Ok(match outcome.read() {
+        Ok(Outcome::Ok(output)) => output.read().map_err(|_| broken("the gateway's answer")),
+        Ok(Outcome::Error(error)) => Err(AppError::from(*error)),
+        Err(_) => Err(broken("the gateway's answer")),
+    })
 }
 
 /// Runs a request in this process, whose gateway has a configuration with this digest.
@@ -104,14 +119,16 @@ pub async fn answer(
     front: &Arc<dyn Interact>,
 ) -> Result<Json, String> {
     let Ok(request) = request.read::<Request>() else {
-        return Err("the request is not understood".to_owned());
+        return Err("the request cannot be parsed".to_owned());
     };
     if request.version != VERSION {
         let theirs = request.version;
-        return Err(format!("it speaks version {VERSION} of the API, and you speak {theirs}"));
+        return Err(format!(
+            "it has version {VERSION} of the API, but the command has version {theirs}"
+        ));
     }
     if request.digest.as_ref().is_some_and(|wanted| wanted != digest) {
-        return Err("another configuration is in force".to_owned());
+        return Err("the gateway uses another configuration".to_owned());
     }
     let Request { operation, params, .. } = request;
     let ran = match operation.as_str() {
@@ -128,6 +145,9 @@ pub async fn answer(
         ListPrompts::NAME => run::<ListPrompts>(&params, local, front).await,
         GetPrompt::NAME => run::<GetPrompt>(&params, local, front).await,
         CompletePrompt::NAME => run::<CompletePrompt>(&params, local, front).await,
+        ListApprovals::NAME => run::<ListApprovals>(&params, local, front).await,
+        ShowApproval::NAME => run::<ShowApproval>(&params, local, front).await,
+        AnswerApproval::NAME => run::<AnswerApproval>(&params, local, front).await,
         unknown => return Err(format!("it has no operation `{unknown}`")),
     };
     let outcome = match ran? {
@@ -143,7 +163,7 @@ async fn run<O: Operation>(
     front: &Arc<dyn Interact>,
 ) -> Result<Result<Json, AppError>, String> {
     let Ok(operation) = params.read::<O>() else {
-        return Err("the parameters are not understood".to_owned());
+        return Err("the parameters cannot be parsed".to_owned());
     };
     let written = |output| Json::from_value(&output).map_err(|_| broken("the answer"));
     Ok(operation.run(local, front).await.and_then(written))
@@ -170,7 +190,7 @@ pub fn ask_front(front: Arc<dyn Interact>, question: &Json) -> BoxFuture<'static
 }
 
 fn broken(part: &str) -> AppError {
-    AppError::internal(format!("{part} is not understood"))
+    AppError::internal(format!("{part} cannot be parsed"))
 }
 
 // === impl ErrorText ===
@@ -205,5 +225,143 @@ impl From<ErrorText> for AppError {
             problems: text.problems.into(),
             files: text.files.into_iter().map(file).collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fakes::{
+        FakeFiles, FakeFront, FakeSocket, FakeSockets, NoEntries, Reply, configs, hub,
+    };
+    use crate::{Selection, Usage};
+
+    fn front() -> Arc<dyn Interact> {
+        Arc::new(FakeFront)
+    }
+
+    fn json(text: &str) -> Json {
+        Json::parse(text.to_owned()).unwrap()
+    }
+
+    /// Reloads the only gateway, which replies by a function.
+    async fn reload(
+        which: Which<'_>,
+        reply: impl Fn(&Json) -> Reply + Send + Sync + 'static,
+    ) -> Result<bool, NotRun> {
+        let gateways = Gateways {
+            configs: Arc::new(configs(FakeFiles::with(&[]))),
+            sockets: Arc::new(FakeSockets(vec![FakeSocket::new(7, "", reply)])),
+        };
+        let remote = Remote { gateways: &gateways, which };
+        remote.run(&Reload {}, &front()).await.map(|reloaded| reloaded.changed)
+    }
+
+    fn failed(result: Result<bool, NotRun>) -> AppError {
+        match result {
+            Err(NotRun::Failed(error)) => *error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_names_version_operation_and_where_needed_the_digest() {
+        let result = |request: &Json| {
+            let request: serde_json::Value = request.read().unwrap();
+            assert_eq!(
+                (&request["version"], &request["operation"]),
+                (&1.into(), &"config/reload".into())
+            );
+            let changed = request.get("digest").is_some();
+            let output = format!(r#"{{"changed":{changed},"needs_restart":[],"trouble":null}}"#);
+            Some(Ok(json(&format!(r#"{{"ok":{output}}}"#))))
+        };
+        let selection = Selection::default();
+        assert!(!reload(Which::Process(7), result).await.unwrap());
+        assert!(reload(Which::Like(&selection), result).await.unwrap(), "with a digest");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_runs_a_plain_command_here_and_is_an_error_for_an_attached_one() {
+        let refuse = |_: &Json| -> Reply { Some(Err(ControlFault::NotRun("no".to_owned()))) };
+        let selection = Selection::default();
+        let plain = reload(Which::Like(&selection), refuse).await;
+        assert!(matches!(plain, Err(NotRun::Here)), "{plain:?}");
+        let error = failed(reload(Which::Only(&selection), refuse).await);
+        assert_eq!(error.message, "the gateway says: no");
+    }
+
+    #[tokio::test]
+    async fn a_gateway_that_ended_before_the_request_did_nothing() {
+        let gone = |_: &Json| -> Reply { Some(Err(ControlFault::Gone)) };
+        let selection = Selection::default();
+        assert!(matches!(reload(Which::Like(&selection), gone).await, Err(NotRun::Here)));
+        let error = failed(reload(Which::Process(7), gone).await);
+        assert_eq!(error.message, "no gateway of yours is running");
+    }
+
+    #[tokio::test]
+    async fn an_operation_whose_gateway_ends_in_the_middle_is_not_run_again_here() {
+        let lost = |_: &Json| -> Reply { Some(Err(ControlFault::Failed("closed".into()))) };
+        let selection = Selection::default();
+        for which in [Which::Like(&selection), Which::Only(&selection), Which::Process(7)] {
+            let error = failed(reload(which, lost).await);
+            assert_eq!(error.code, "outcome_unknown", "{which:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_malformed_reply_is_an_error() {
+        for reply in [r#""ok""#, r#"{"ok":{"changed":"yes"}}"#, r#"{"fine":1}"#, "[]"] {
+            let error = failed(reload(Which::Process(7), move |_| Some(Ok(json(reply)))).await);
+            assert_eq!(error.message, "the gateway's answer is not understood", "{reply}");
+        }
+    }
+
+    /// Sends a request to a gateway without servers in this process.
+    async fn answered(request: &str) -> Result<Json, String> {
+        let setup = configs(FakeFiles::with(&[])).load(&Selection::default()).unwrap();
+        let local = Local {
+            hub: Arc::new(hub(&setup)),
+            names: None,
+            usage: Arc::new(Usage { log: Arc::new(NoEntries) }),
+            switched_off: false,
+            gateway: None,
+            setup,
+        };
+        answer(&json(request), "d1g3st", &local, &front()).await
+    }
+
+    #[tokio::test]
+    async fn a_gateway_runs_nothing_for_another_version_or_configuration() {
+        for (request, reason) in [
+            (r#"{"version":2,"operation":"servers/get","params":{"name":"s"}}"#, "version 1"),
+            (r#"{"version":1,"operation":"servers/explode","params":{}}"#, "no operation"),
+            (r#"{"version":1,"operation":"servers/get","params":{}}"#, "parameters"),
+            (
+                r#"{"version":1,"operation":"servers/get","params":{"name":"s"},"digest":"x"}"#,
+                "another configuration",
+            ),
+            (r#"{"operation":"servers/get"}"#, "not understood"),
+        ] {
+            let refused = answered(request).await.unwrap_err();
+            assert!(refused.contains(reason), "{request}: {refused}");
+        }
+        let ran = answered(
+            r#"{"version":1,"operation":"servers/get","params":{"name":"s"},"digest":"d1g3st"}"#,
+        );
+        let error = ran.await.unwrap().to_string();
+        assert!(error.contains("no server named `s`"), "{error}");
+    }
+
+    #[test]
+    fn an_error_arrives_with_its_files_and_without_their_values() {
+        let file = SourceFile::new("c.toml", Scope::User, "token = \"hunter2\"");
+        let error = AppError::problems(Vec::new(), vec![file]).hint("mend it").code("x");
+        let text = Json::from_value(&ErrorText::from(error)).unwrap();
+        assert!(!text.to_string().contains("hunter2"), "{text}");
+        let read = AppError::from(text.read::<ErrorText>().unwrap());
+        assert_eq!((read.kind, &*read.code), (ErrorKind::Config, "x"));
+        assert_eq!((read.hint.as_deref(), read.files.len()), (Some("mend it"), 1));
     }
 }

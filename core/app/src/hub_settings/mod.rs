@@ -3,10 +3,12 @@
 //! The hub does not depend on the configuration, and the binary decides nothing; this module
 //! translates the one into the other.
 
+mod approvals;
 mod overrides;
 mod pins;
 mod policy;
 mod rates;
+mod supervision;
 mod unmatched;
 
 use std::sync::Arc;
@@ -18,7 +20,9 @@ use capstan_hub::{Check, Hub, HubBuilder, Keep, Limits};
 use capstan_policy::Policy;
 use capstan_safety::command;
 
+pub use approvals::{ApprovalPorts, command_approvals, gateway_approvals};
 pub use policy::{PolicyError, policy};
+pub use supervision::supervision;
 pub use unmatched::warn_unmatched;
 
 /// Bytes that make about one token, for limits that are given in tokens.

@@ -75,7 +75,7 @@ pub enum EditError {
         cause: Option<capstan_policy::BadPattern>,
     },
     /// The rule would be refused when the file is read.
-    #[error("the rule would not be understood: {reason}")]
+    #[error("the rule would be invalid: {reason}")]
     Rule {
         /// The reason.
         reason: String,
@@ -115,7 +115,7 @@ impl EditError {
                 nearest.as_ref().map(|nearest| format!("did you mean `{nearest}`?"))
             }
             Self::Exists { existing } => {
-                Some(format!("`capstan remove {existing}` makes room for it"))
+                Some(format!("remove it with `capstan remove {existing}` first"))
             }
             Self::Syntax { .. } => {
                 Some("`capstan config check` shows what is wrong with the file".to_owned())

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use crate::fields::nearest;
 use crate::settings::Config;
 use crate::settings::rule::{Reach, Rule, Rules};
-use crate::source::Place;
+use crate::source::FilePosition;
 use crate::source::problem::Problem;
 
 /// The separators between a server and a tool in a pattern.
@@ -43,7 +43,7 @@ pub fn dead_rules(config: &Config, now: Timestamp) -> Vec<Problem> {
             .expired(now)
             .or_else(|| one.calls_arguments_names())
             .or_else(|| one.is_no_name(&known))
-            .or_else(|| one.names_nobody(&known))
+            .or_else(|| one.names_unknown_server(&known))
             .or_else(|| one.names_another(config))
             .or_else(|| one.comes_too_late(before));
         if let Some(complaint) = complaint {
@@ -112,7 +112,7 @@ impl Standing<'_> {
 
     fn expired(&self, now: Timestamp) -> Option<Problem> {
         let end = self.rule.expires_at.filter(|end| *end <= now)?;
-        let message = format!("{} has expired ({end}) and no longer counts", self.named());
+        let message = format!("{} expired at {end} and has no effect", self.named());
         Some(Problem::warning(message).help("remove it, or give it a later `expires_at`"))
     }
 
@@ -124,7 +124,7 @@ impl Standing<'_> {
         let (tool, rest) = glob.as_str().split_once('(')?;
         let argument = rest.strip_suffix(')')?;
         let message = format!("{} matches nothing: no tool has brackets in its name", self.named());
-        let help = format!("write which argument is meant: `{tool}:KEY={argument}`");
+        let help = format!("name the argument: `{tool}:KEY={argument}`");
         Some(Problem::warning(message).help(help))
     }
 
@@ -136,14 +136,15 @@ impl Standing<'_> {
         let text = glob.as_str();
         let nothing = |why: String| format!("{} matches nothing: {why}", self.named());
         if text.ends_with("__") {
-            let message = nothing("it names no tool of a server".to_owned());
+            let message = nothing("it does not name a tool of a server".to_owned());
             return Some(
-                Problem::warning(message).help(format!("for all of them write `{text}*`")),
+                Problem::warning(message)
+                    .help(format!("to match all tools of the server, write `{text}*`")),
             );
         }
         if text.contains(char::is_whitespace) && !text.contains("://") {
-            let message = nothing("tools hardly have blanks in their names".to_owned());
-            return Some(Problem::warning(message).help("write a rule for each"));
+            let message = nothing("names of tools rarely contain spaces".to_owned());
+            return Some(Problem::warning(message).help("write one rule for each tool"));
         }
         let (server, _) = server_in(glob).filter(|(server, _)| known.have(server))?;
         let (_, rest) = text.split_once(server)?;
@@ -153,11 +154,11 @@ impl Standing<'_> {
             return None;
         }
         let why = format!("no tool is called `{tool}:{argument}`");
-        let help = format!("write which value of the argument is meant: `{text}=*`");
+        let help = format!("name the value of the argument: `{text}=*`");
         Some(Problem::warning(nothing(why)).help(help))
     }
 
-    fn names_nobody(&self, known: &Servers<'_>) -> Option<Problem> {
+    fn names_unknown_server(&self, known: &Servers<'_>) -> Option<Problem> {
         if known.0.is_empty() {
             return None;
         }
@@ -172,7 +173,7 @@ impl Standing<'_> {
         if near.is_none() && !surely {
             return None;
         }
-        let message = format!("{} names the server `{server}`, which is not there", self.named());
+        let message = format!("{} names the server `{server}`, which does not exist", self.named());
         Some(Problem::warning(message).help(help_for(near)))
     }
 
@@ -189,8 +190,8 @@ impl Standing<'_> {
             return None;
         }
         let message =
-            format!("{} names the server `{named}`, but speaks only of `{own}`", self.named());
-        Some(Problem::warning(message).help("move it to the server that it is meant for"))
+            format!("{} names the server `{named}`, but applies only to `{own}`", self.named());
+        Some(Problem::warning(message).help("move it to the intended server"))
     }
 
     /// Reports a rule that an earlier deny rule shadows.
@@ -287,7 +288,7 @@ fn server_in(glob: &Glob) -> Option<(&str, bool)> {
 fn help_for(near: Option<&str>) -> String {
     match near {
         Some(near) => format!("did you mean `{near}`?"),
-        None => "`capstan list` shows the servers that there are".to_owned(),
+        None => "`capstan list` shows all servers".to_owned(),
     }
 }
 
@@ -310,7 +311,7 @@ fn grants(table: &capstan_policy::AccessTable) -> Vec<(String, &Grant)> {
 ///
 /// Its lists contain bare names, or ids that begin with their server; a pattern with a star before
 /// `__` is neither.
-fn unnamed(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec<Problem> {
+fn unnamed(known: &Servers<'_>, place: &FilePosition, path: &str, grant: &Grant) -> Vec<Problem> {
     let begins = |text: &str| {
         let text = text.strip_prefix("mcp__").unwrap_or(text);
         let server = text.split_once("__").map(|(server, _)| server);
@@ -323,8 +324,9 @@ fn unnamed(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec
     });
     let complaint = |(key, text): (&str, &str)| {
         let path = format!("{path}.{key}");
-        let message =
-            format!("`{text}` in `{path}` matches nothing: a grant names its servers apart");
+        let message = format!(
+            "`{text}` in `{path}` matches nothing: grants name servers under `server`, not in patterns"
+        );
         let bare = text.split_once("__").map_or(text, |(_, bare)| bare);
         let (place, key) = (Some(place.clone()), Some(path));
         Problem { place, key, ..Problem::warning(message).help(format!("write `{bare}`")) }
@@ -332,13 +334,14 @@ fn unnamed(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec
     all.map(complaint).collect()
 }
 
-fn unserved(known: &Servers<'_>, place: &Place, path: &str, grant: &Grant) -> Vec<Problem> {
+fn unserved(known: &Servers<'_>, place: &FilePosition, path: &str, grant: &Grant) -> Vec<Problem> {
     let unknown = grant.servers.iter().filter(|glob| {
         let meant = known.0.iter().flatten().any(|name| glob.is_match(name));
         !known.0.is_empty() && !meant
     });
     let complaint = |glob: &Glob| {
-        let message = format!("`{path}` names the server `{}`, which is not there", glob.as_str());
+        let message =
+            format!("`{path}` names the server `{}`, which does not exist", glob.as_str());
         let (place, key) = (Some(place.clone()), Some(path.to_owned()));
         Problem {
             place,

@@ -126,7 +126,7 @@ fn collision(nearer: &ServerEntry, other: &ServerEntry, file: &SourceFile) -> Op
         return None;
     }
     let message = format!(
-        "`{}` ({}) is not used: `{}` ({}) is called `{}` as well",
+        "`{}` ({}) is not used: `{}` ({}) has the same name, `{}`",
         other.display, other.origin, nearer.display, nearer.origin, other.name
     );
     let lines = file.text.split_inclusive('\n').map(str::len);

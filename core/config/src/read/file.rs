@@ -119,7 +119,7 @@ impl Reading<'_> {
             };
             if let Some((_, other, origin)) = taken.iter().find(|(taken, ..)| *taken == name) {
                 let message = format!(
-                    "`{display}` is not used: `{other}` ({origin}) is called `{name}` as well"
+                    "`{display}` is not used: `{other}` ({origin}) has the same name, `{name}`"
                 );
                 report.add(Problem::error(message).help(SAME_NAME), key, &entry.key);
                 self.part.problems.append(&mut report.problems);
@@ -158,7 +158,7 @@ impl Reading<'_> {
         };
         if node.as_table().is_some_and(runs_capstan) {
             let message = format!("`{key}` starts Capstan itself; it is not used");
-            let problem = Problem::warning(message).help("it may stay for the other program");
+            let problem = Problem::warning(message).help("you can keep it for the other program");
             report.problems.clear();
             report.add(problem, key, &entry.key);
             self.part.problems.append(&mut report.problems);

@@ -36,7 +36,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
             _ => false,
         };
         if !kinds.contains(&what) && !off {
-            let message = format!("`{}` means nothing to {}", fields.key(key), what.article());
+            let message = format!("`{}` has no effect for {}", fields.key(key), what.article());
             let help = format!("remove `{}`", fields.word_for(key));
             fields.problem(key, Problem::error(message).help(help));
         }
@@ -77,7 +77,7 @@ fn choose(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
         fields.word("type", Transport::WORDS).or(fields.word("transport", Transport::WORDS));
     if spoken == (true, true) {
         let message = format!("`{}` has both `type` and `transport`", fields.path());
-        let help = "they are two names of one key; keep `type`";
+        let help = "both name the same key; keep `type`";
         fields.problem("transport", Problem::error(message).help(help));
         return None;
     }
@@ -85,7 +85,7 @@ fn choose(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
     let mut given = ways.into_iter().filter(|key| fields.has(key));
     if let (Some(first), Some(second)) = (given.next(), given.next()) {
         let message = format!("`{}` has both `{first}` and `{second}`", fields.path());
-        let help = "keep one of them; two servers need two names";
+        let help = "keep one of them, or define two servers";
         fields.problem(second, Problem::error(message).help(help));
         return None;
     }
@@ -96,7 +96,7 @@ fn choose(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
             Some(Transport::Stdio | Transport::Http | Transport::Sse | Transport::OpenApi),
             Some(true),
         ) => {
-            let message = format!("`{}` and its `type` disagree", fields.key("cli"));
+            let message = format!("`{}` does not fit its `type`", fields.key("cli"));
             fields.problem("cli", Problem::error(message).help("remove `cli`"));
             None
         }
@@ -124,7 +124,7 @@ fn infer(fields: &mut Fields<'_, '_>) -> Option<(Transport, Fallback)> {
         return Some((Transport::OpenApi, Fallback::Never));
     }
     let path = fields.path();
-    let message = format!("`{path}` says neither how to start the server nor where it is");
+    let message = format!("`{path}` has neither a command nor an address");
     fields.problem("command", Problem::error(message).help("give it a `command` or a `url`"));
     None
 }
@@ -156,8 +156,10 @@ fn only(fields: &mut Fields<'_, '_>) -> Option<Vec<String>> {
     for text in &texts {
         let words = || text.value.value.split_whitespace();
         if words().next().is_none() || words().any(|word| word.starts_with('-')) {
-            let problem = Problem::error(format!("`{key}` names something that is no subcommand"))
-                .help("write the words of subcommands, as in \"remote add\"; flags go into `args`");
+            let problem = Problem::error(format!(
+                "`{key}` contains a word that is not a subcommand"
+            ))
+            .help("write the words of subcommands, as in \"remote add\"; flags go into `args`");
             fields.report().add(problem, key.clone(), &text.span);
         }
     }
@@ -176,7 +178,7 @@ fn program(fields: &mut Fields<'_, '_>) -> Option<(Program, String)> {
     let key = fields.key("args");
     for arg in args.iter().filter(|arg| arg.value.value.contains('\0')) {
         let problem = Problem::error(format!("`{key}` contains a NUL character"))
-            .help("no program can be given one; remove it");
+            .help("arguments of programs cannot contain it; remove it");
         fields.report().add(problem, key.clone(), &arg.span);
     }
     let command = command(fields)?;
@@ -204,7 +206,8 @@ fn command<'t>(fields: &mut Fields<'t, '_>) -> Option<&'t Text> {
         return None;
     }
     if command.contains(char::is_whitespace) && !command.contains(['/', '\\']) {
-        let message = format!("`{key}` contains a space; it is one program's name, not a line");
+        let message =
+            format!("`{key}` contains a space; it is the name of a program, not a command line");
         let help = "put the words after the program into `args`";
         fields.problem("command", Problem::warning(message).help(help));
     }
@@ -219,7 +222,7 @@ fn environment(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> 
         refuse_variable(fields, &name, &key, &text.span);
         if text.value.value.contains('\0') {
             let problem = Problem::error(format!("`{key}` contains a NUL character"))
-                .help("no variable can hold one; remove it");
+                .help("variables cannot contain it; remove it");
             fields.report().add(problem, key, &text.span);
         }
         env.insert(name, Secret::new(text.value.value.clone()));
@@ -287,8 +290,9 @@ pub(crate) fn address<'t>(
 /// Warns about a port that belongs to a protocol other than HTTP.
 pub(crate) fn warn_port(fields: &mut Fields<'_, '_>, key: &'static str, url: &str) {
     let Some(port) = url::odd_port(url) else { return };
-    let message = format!("`{}` has port {port}, which is not one of HTTP", fields.key(key));
-    let help = "check the port: a request there may be taken for commands of another protocol";
+    let message =
+        format!("`{}` has port {port}, which belongs to another protocol", fields.key(key));
+    let help = "check the port: a service there may read the request as commands";
     fields.problem(key, Problem::warning(message).help(help));
 }
 
@@ -306,7 +310,7 @@ fn headers(fields: &mut Fields<'_, '_>) -> IndexMap<String, Secret<String>> {
         // A line break would let the value of a variable add headers of its own.
         if text.value.value.chars().any(|c| c.is_control() && c != '\t') {
             let problem = Problem::error(format!("`{key}` contains a control character"))
-                .help("remove line breaks and the like from the value");
+                .help("remove line breaks and other control characters from the value");
             fields.report().add(problem, key, &text.span);
         }
         if name.eq_ignore_ascii_case("authorization") && names_no_credentials(&text.value.value) {

@@ -8,7 +8,6 @@ use capstan_model::ServerName;
 use super::kind;
 use crate::fields::Fields;
 use crate::merge::environment::EnvSettings;
-use crate::refuse::{self, In};
 use crate::settings::server::{
     DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, Idle, Kind, Server, ToolList,
 };
@@ -16,6 +15,7 @@ use crate::show;
 use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Table;
+use crate::unsupported::{self, In};
 
 /// Words of the command line; a server of that name is confusing, so it gets a warning.
 const COMMAND_WORDS: &[&str] = &[
@@ -109,7 +109,7 @@ impl Limit {
 ///
 /// The caller must check the report: a server whose entry has an error is never used.
 pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server> {
-    refuse::check(&mut fields, In::Server);
+    unsupported::check(&mut fields, In::Server);
     let reached = kind::read(&mut fields);
     let (kind, target) = reached.map(|kind::Reached { kind, target }| (kind, target)).unzip();
     match fields.peek("trust").and_then(|entry| entry.node.as_text()) {
@@ -161,12 +161,12 @@ pub(crate) fn check_name(
     let key = fields.path().to_owned();
     if COMMAND_WORDS.contains(&name.as_str()) {
         let problem = Problem::warning(format!("the server's name `{name}` is also a command"))
-            .help("another name is easier to talk about");
+            .help("choose another name to avoid confusion");
         fields.report().add(problem, key.clone(), span);
     }
     if ServerName::from_display(display).is_none() {
         let problem = Problem::warning(format!("`{display}` is called `{name}` in rules and ids"))
-            .help("use a name with letters a-z or digits to choose yourself");
+            .help("to choose the name, use letters a-z and digits");
         fields.report().add(problem, key, span);
     }
 }
@@ -187,7 +187,7 @@ fn warn_untrusted(fields: &mut Fields<'_, '_>) {
     let ours = fields.report().file.dialect == Some(Dialect::Native);
     if ours && !fields.has("expose") {
         let message = format!("`{}` is untrusted and offers all of its tools", fields.path());
-        let help = "list those that you use: `expose = [\"…\"]`";
+        let help = "list the tools that you use: `expose = [\"…\"]`";
         fields.problem("trust", Problem::warning(message).help(help));
     }
 }
@@ -204,7 +204,7 @@ fn warn_sandboxed(fields: &mut Fields<'_, '_>, kind: Option<&Kind>) {
             "`{}` limits the server's tools and questions; this version does not confine its process",
             fields.key("trust")
         );
-        let help = "start it through a sandbox of your own if it must not read your files";
+        let help = "if it must not read your files, start it in a sandbox";
         fields.problem("trust", Problem::warning(message).help(help));
     }
 }

@@ -4,15 +4,15 @@ use capstan_model::Verdict;
 use capstan_policy::DefaultRule;
 
 use crate::fields::{Fields, Words};
-use crate::refuse::{self, In};
 use crate::settings::access::AccessPart;
 use crate::settings::authorization::AuthorizationPart;
 use crate::settings::form::{OneOf, Setting};
 use crate::settings::gateway::GatewayPart;
-use crate::settings::rate::{self, Rate};
+use crate::settings::rate::{self, RateSetting};
 use crate::settings::rule::{Reach, Rules, Subject};
 use crate::settings::{audit, mcp, screen, tools};
 use crate::source::expand::MissingEnv;
+use crate::unsupported::{self, In};
 
 /// The tables of one file.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Tables {
     pub(crate) authorization: AuthorizationPart,
     pub(crate) access: AccessPart,
     pub(crate) tools: tools::InFile,
-    pub(crate) rates: Vec<Rate>,
+    pub(crate) rates: Vec<RateSetting>,
     pub(crate) allowed_commands: Option<Setting<Vec<String>>>,
     pub(crate) mcp: mcp::InFile,
     pub(crate) audit: audit::InFile,
@@ -45,7 +45,7 @@ impl OneOf for DefaultRule {
 /// Reads the tables of a file; `fields` is the file itself.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
     let mut tables = Tables::default();
-    refuse::check(fields, In::Top);
+    unsupported::check(fields, In::Top);
     if let Some(mut nested) = fields.nested("permissions") {
         tables.rules = Rules::read(&mut nested, Subject::ToolsAndQuestions);
         tables.default = Setting::read::<DefaultRule>(&mut nested, "default");
@@ -68,7 +68,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
         tables.audit = audit::InFile::checked(nested);
     }
     if let Some(mut nested) = fields.nested("screen") {
-        refuse::check(&mut nested, In::Screen);
+        unsupported::check(&mut nested, In::Screen);
         tables.screen = screen::InFile::read(&mut nested);
         nested.finish();
     }

@@ -148,11 +148,11 @@ fn what_is_said_of_a_file_repeats_none_of_its_secrets() {
         ("a.yaml", "tokens:\n  hunter22: a\n  hunter22: b\n"),
         ("a.toml", "[tokens]\nhunter22 = 'a'\nhunter22 = 'b'\n"),
     ] {
-        let said = "`tokens.hunter22` stands here twice";
+        let said = "`tokens.hunter22` is defined twice";
         let mut problem = Problem::error(said).help("remove `hunter22`");
         problem.key = Some("tokens.hunter22".to_owned());
         scrub(path, text, [&mut problem]);
-        assert_eq!(problem.message, "`tokens.***` stands here twice", "{path}");
+        assert_eq!(problem.message, "`tokens.***` is defined twice", "{path}");
         assert_eq!(problem.help.as_deref(), Some("remove `***`"), "{path}");
         assert_eq!(problem.key.as_deref(), Some("tokens.***"), "{path}");
         if let Err(problem) = Syntax::of(path, text).read(path, text) {
@@ -172,12 +172,12 @@ fn what_is_said_of_a_file_repeats_none_of_its_short_tokens() {
             ("a.toml", "[bearer.tokens.§]\nsubject = 5\n"),
         ] {
             let text = text.replace('§', token);
-            let said = format!("`{token}` stands here twice in \"{token}\"");
+            let said = format!("`{token}` is defined twice in \"{token}\"");
             let mut problem =
                 Problem::error(said).help(format!("see `bearer.tokens.{token}.roles`"));
             problem.key = Some(format!("bearer.tokens.{token}"));
             scrub(path, &text, [&mut problem]);
-            assert_eq!(problem.message, "`***` stands here twice in \"***\"", "{text}");
+            assert_eq!(problem.message, "`***` is defined twice in \"***\"", "{text}");
             assert_eq!(problem.help.as_deref(), Some("see `bearer.tokens.***.roles`"), "{text}");
             assert_eq!(problem.key.as_deref(), Some("bearer.tokens.***"), "{text}");
             if let Err(problem) = Syntax::of(path, &text).read(path, &text) {

@@ -15,33 +15,33 @@ use crate::show::{self, Shown};
 use crate::source::expand::join;
 use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Entry, Node, Table, Value};
-use crate::source::{Place, Scope};
+use crate::source::{FilePosition, Scope};
 
 /// The `[access]` table of one file.
 #[derive(Debug, Default)]
 pub(crate) struct AccessPart {
     /// The table; always `None` for a project file, which may not have one.
-    pub(crate) table: Option<(AccessTable, Place)>,
+    pub(crate) table: Option<(AccessTable, FilePosition)>,
     /// The reason why `capstan serve --http` must not start, if any.
     pub(crate) refused: Option<Problem>,
     pub(crate) shown: Vec<Shown>,
 }
 
 keys! {
-    /// Who of many callers may do what at `capstan serve --http`; a project file has no say in it.
+    /// Permissions per caller at `capstan serve --http`. A project file cannot set these keys.
     pub(crate) table AccessKeys
     keys {
-        /// What is said where no grant and no rule speaks.
+        /// The verdict if no grant and no rule matches.
         default: Says = Says::Allow;
-        /// Whether a tool of which nobody knows what it does is out of reach for everybody.
+        /// Deny tools whose effect is unknown to all callers.
         strict: bool = false;
     }
     by_hand {
-        /// Grants by the name of a role.
+        /// Grants, by the name of a role.
         roles: IndexMap<String, Vec<<GrantKeys as Described>::Keys>> as "table of lists of grants";
-        /// Callers by name: their roles, beside those they come with, and grants of their own under `extra`.
+        /// Callers, by name: `roles` in addition to those they present, and grants of their own under `extra`.
         subjects: IndexMap<String, SubjectSchema> as "table of subjects";
-        /// The older form, which excludes roles and subjects: the first rule that speaks of caller and tool decides.
+        /// The older form, which excludes `roles` and `subjects`: the first rule that matches caller and tool decides.
         rules: Vec<<RuleKeys as Described>::Keys> as "list of access rules";
     }
 }
@@ -50,22 +50,22 @@ mod grant {
     use super::{AccessTo, Narrowing, OneOrMore, keys};
 
     keys! {
-        /// What a role or a caller may do, or may not.
+        /// A permission of a role or a caller, or its denial.
         pub(crate) table GrantKeys
         by_hand {
             /// The server, or several; `*` matches anything.
             server: OneOrMore;
         }
         keys {
-            /// What it may do: `read`, `write` (which is not `read`), or both.
+            /// The effects that it permits: `read`, `write` (which does not include `read`), or both.
             access: AccessTo;
-            /// The only tools it speaks of; unset, all.
+            /// The only tools that it applies to. Default: all.
             tools: Vec<String> as Narrowing;
-            /// The only resources it speaks of; unset, all, or none where `tools` is set.
+            /// The only resources that it applies to. Default: all, or none if `tools` is set.
             resources: Vec<String> as Narrowing;
-            /// The only prompts it speaks of; unset, all, or none where `tools` is set.
+            /// The only prompts that it applies to. Default: all, or none if `tools` is set.
             prompts: Vec<String> as Narrowing;
-            /// Whether it takes away instead: that wins over whatever else the caller has.
+            /// Deny instead of permit; a denial overrides all permissions of the caller.
             deny: bool = false;
         }
     }
@@ -78,26 +78,26 @@ mod rule {
         /// A rule of the older form.
         pub(crate) table RuleKeys
         keys {
-            /// Whom it speaks of; unset or `*`, everybody.
+            /// The callers that it applies to. Default, and `*`: all.
             subjects: Vec<String> = Vec::new();
-            /// Of which roles; unset or `*`, all.
+            /// The roles that it applies to. Default, and `*`: all.
             roles: Vec<String> = Vec::new();
-            /// Of which tools.
+            /// The tools that it applies to.
             tools: Vec<String>;
-            /// What it says.
+            /// The verdict.
             policy: Says;
         }
     }
 }
 
-/// What a caller has.
+/// Roles and grants of a caller.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct SubjectSchema {
-    /// Its roles.
+    /// The roles of the caller.
     roles: Vec<String>,
-    /// Grants of its own.
+    /// Grants of the caller.
     extra: Vec<<GrantKeys as Described>::Keys>,
 }
 
@@ -142,7 +142,7 @@ impl AccessPart {
 /// The table is not silently ignored either: its author relies on it.
 fn refuse(fields: &mut Fields<'_, '_>) -> Problem {
     let path = fields.path().to_owned();
-    let message = format!("`{path}` stands in a project file, which has no say in who may do what");
+    let message = format!("`{path}` is in a project file, which cannot set permissions of callers");
     let help = "`capstan serve --http` does not start with it; move it to your own configuration";
     let span = fields.span();
     fields.table_problem(Problem::warning(message.clone()).help(help));
@@ -154,7 +154,7 @@ fn refuse(fields: &mut Fields<'_, '_>) -> Problem {
 fn both_forms(fields: &mut Fields<'_, '_>) {
     if fields.has("rules") && (fields.has("roles") || fields.has("subjects")) {
         let message = format!("`{}` has both `rules` and roles or subjects", fields.path());
-        let help = "`rules` is the older form; keep the other";
+        let help = "`rules` is the older form; keep `roles` and `subjects`";
         fields.problem("rules", Problem::error(message).help(help));
     }
 }
@@ -213,7 +213,7 @@ fn held(fields: &mut Fields<'_, '_>, known: &[(String, Vec<Grant>)]) -> Vec<Stri
                 None => "add the role, or remove it here".to_owned(),
             };
             let message =
-                format!("`{path}` names the role `{}`, which is not there", role.value.shown());
+                format!("`{path}` names the role `{}`, which does not exist", role.value.shown());
             fields.report().add(Problem::error(message).help(help), path.clone(), &role.span);
         }
         roles.push(name.clone());
@@ -243,7 +243,7 @@ fn grant<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<Gr
     let servers = servers(&mut fields);
     let GrantKeys { access, tools, resources, prompts, deny } = GrantKeys::read(&mut fields);
     if !fields.has("access") {
-        let message = format!("`{}` does not say what access it is about", fields.path());
+        let message = format!("`{}` has no `access`", fields.path());
         let help = "add `access`: \"read\", \"write\" or \"*\"";
         fields.table_problem(Problem::error(message).help(help));
     }
@@ -267,7 +267,7 @@ fn servers(fields: &mut Fields<'_, '_>) -> Option<Vec<Glob>> {
     };
     let missing = !fields.has("server") || servers.as_ref().is_some_and(Vec::is_empty);
     if missing {
-        let message = format!("`{}` does not say which server it is about", fields.path());
+        let message = format!("`{}` has no `server`", fields.path());
         let help = "add `server`: a name, a pattern, or a list of these; \"*\" means all";
         fields.table_problem(Problem::error(message).help(help));
     }
@@ -300,7 +300,7 @@ fn rule<'t>(report: &mut Report<'t>, path: String, node: &'t Node) -> Option<Acc
     for key in ["tools", "policy"] {
         if !fields.has(key) {
             let message = format!("`{}` has no `{key}`", fields.path());
-            let help = "a rule says of which tools it speaks, and \"allow\" or \"deny\"";
+            let help = "a rule needs `tools`, and a `policy` of \"allow\" or \"deny\"";
             fields.table_problem(Problem::error(message).help(help));
         }
     }
@@ -316,7 +316,7 @@ fn map<'t>(fields: &mut Fields<'t, '_>, key: &'static str) -> Option<&'t Table> 
     if table.is_none() {
         let what = entry.node.value.what();
         let message = format!("`{}` must be a table, not {what}", fields.key(key));
-        fields.problem(key, Problem::error(message).help("put each under its name"));
+        fields.problem(key, Problem::error(message).help("write one table per name"));
     }
     table
 }
@@ -355,7 +355,7 @@ impl Form for Narrowing {
         let names = fields.strings(key)?;
         if names.is_empty() {
             let message = format!("`{}` is empty, which could mean all or none", fields.key(key));
-            let help = format!("leave `{key}` out for all of them");
+            let help = format!("remove `{key}` to mean all");
             fields.problem(key, Problem::error(message).help(help));
         }
         Some(names)

@@ -15,21 +15,21 @@ keys! {
     /// The audit log.
     pub merged Audit
     keys {
-        /// Whether it is kept.
+        /// Keep an audit log.
         enabled: bool = true, nearest;
-        /// Its file; unset, in the state folder.
+        /// The file of the log. Default: a file in the state folder.
         path: String, nearest;
-        /// What of the arguments is written: nothing, or what does not look like a secret.
+        /// The arguments of calls in the log: none (`off`), or with likely secrets masked (`redacted`).
         arguments: AuditArguments = AuditArguments::Off, nearest;
-        /// How long entries are kept. Whole files are dropped, so that some stay up to a ninth longer.
+        /// The time for which entries are kept. Only whole files are deleted, so some entries stay up to a ninth longer.
         retention: Duration as Time = Duration::from_hours(90 * 24), nearest;
-        /// The size at which a file is put aside and a new one begun.
+        /// The size at which the log continues in a new file.
         max_size: u64 as Size = 100 << 20, nearest;
-        /// The size of all files together; when it is reached, the oldest go before their time.
+        /// The maximum size of all files together. Above it, the oldest files are deleted before `retention` ends.
         max_total: u64 as Size = 1 << 30, nearest;
-        /// Whether an answer waits until the disk has its entry.
+        /// Delay each answer until its entry is on disk.
         durable: bool = false, nearest;
-        /// What becomes of calls while the log cannot be written: they are made, and it is told and counted that entries are missing; or they are refused.
+        /// The treatment of calls while the log cannot be written: allow them, and report and count the missing entries (`degrade`), or refuse them (`refuse`).
         on_full: AuditOnFull = AuditOnFull::Degrade, nearest;
     }
 }
@@ -71,9 +71,8 @@ impl InFile {
         table.check_sizes(&mut fields);
         let of_project = fields.report().file.scope == Scope::Project;
         if of_project {
-            let problem =
-                Problem::warning("a project has no say in your audit log; `[audit]` is not used")
-                    .help("move it to your own configuration file");
+            let problem = Problem::warning("`[audit]` in a project file is not used")
+                .help("move it to your own configuration file");
             fields.table_problem(problem);
         }
         fields.finish();
@@ -93,7 +92,7 @@ impl InFile {
         if total < size {
             let key = if self.max_total.is_some() { "max_total" } else { "max_size" };
             let problem = Problem::error("`audit.max_total` is below `audit.max_size`")
-                .help("all files together must have room for at least one of them");
+                .help("make `max_total` at least as large as `max_size`");
             fields.problem(key, problem);
         }
     }

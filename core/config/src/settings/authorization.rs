@@ -18,14 +18,14 @@ pub(crate) struct AuthorizationPart {
 }
 
 keys! {
-    /// Ordered rules that come behind `tools.policy`: the first that speaks of a tool decides.
+    /// Ordered rules that apply if `tools.policy` has no verdict: the first rule that matches a tool decides.
     pub(crate) table AuthorizationKeys
     keys {
-        /// Whether they count.
+        /// Apply the rules.
         enabled: bool = false;
     }
     by_hand {
-        /// The rules: each has an `action` (`allow`, `ask`, `deny`), `tools`, and a `comment` for whoever is refused.
+        /// The rules. Each has an `action` (`allow`, `ask`, `deny`), `tools`, and a `comment` for callers that are refused.
         rules: Vec<<RuleKeys as Table>::Keys> as "list of rules";
     }
 }
@@ -34,18 +34,18 @@ mod rule {
     use super::{Verdict, keys};
 
     keys! {
-        /// One of them.
+        /// An ordered rule.
         pub(crate) table RuleKeys
         keys {
-            /// What it says.
+            /// The verdict.
             action: Verdict;
         }
         by_hand {
-            /// Of which tools, as patterns.
+            /// The tools that it matches, as patterns.
             tools: Vec<String>;
         }
         keys {
-            /// What whoever is refused is told.
+            /// The text for callers that are refused.
             comment: String;
         }
     }
@@ -73,8 +73,9 @@ impl AuthorizationPart {
             }
         }
         if !rules.is_empty() && !fields.has("enabled") {
-            let message = format!("`{}` has rules that do not count", fields.path());
-            let help = "add `enabled = true` to switch them on, or `enabled = false` to say so";
+            let message = format!("`{}` has rules, but is not enabled", fields.path());
+            let help =
+                "add `enabled = true` to apply them, or `enabled = false` to hide this warning";
             fields.problem("rules", Problem::warning(message).help(help));
         }
         fields.finish();
@@ -106,7 +107,7 @@ fn rule<'t>(
     for key in ["action", "tools"] {
         if !fields.has(key) {
             let message = format!("`{}` has no `{key}`", fields.path());
-            let help = "a rule has an `action` and the `tools` it speaks of";
+            let help = "a rule needs an `action` and `tools`";
             fields.table_problem(Problem::error(message).help(help));
         }
     }

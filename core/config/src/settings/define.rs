@@ -10,15 +10,15 @@
 //!     /// The audit log.                          the description of the table
 //!     pub merged Audit                            the settings type
 //!     keys {
-//!         /// Whether it is kept.                 the description of the key
+//!         /// Keep an audit log.                  the description of the key
 //!         enabled: bool = true, nearest;          key: type = default, how files are merged;
-//!         /// How long entries are kept.
+//!         /// The time for which entries are kept.
 //!         retention: Duration as Time = DAY, nearest;     a type with a form of its own
-//!         /// Its file.
+//!         /// The file of the log.
 //!         path: String, nearest;                  without a default the field is an `Option`
 //!     }
 //!     by_hand {                                   keys that the table's own code reads:
-//!         /// Its bounds.                         key: type in the schema = default;
+//!         /// Limits on requests.                 key: type in the schema = default;
 //!         limits: <GatewayLimits as Table>::Keys;
 //!         /// Grants by role.
 //!         roles: Roles as "table of lists";       its type in words, for the reference page

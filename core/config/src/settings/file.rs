@@ -17,19 +17,19 @@ use super::{Audit, Gateway, Mcp, Screen, Tools};
 pub(crate) struct File {
     /// The servers, by name.
     pub(crate) servers: IndexMap<String, <Server as Table>::Keys>,
-    /// What may run without asking, what asks, and what never runs.
+    /// Rules that allow calls, ask about them, or deny them.
     pub(crate) permissions: Permissions,
-    /// Who of many callers may do what at `capstan serve --http`; a project file has no say in it.
+    /// Permissions per caller at `capstan serve --http`. A project file cannot set these keys.
     pub(crate) access: <AccessKeys as Table>::Keys,
-    /// What binds the tools of all servers.
+    /// Rules and limits for the tools of all servers.
     pub(crate) tools: <Tools as Table>::Keys,
-    /// What binds all servers.
+    /// Settings for all servers.
     pub(crate) mcp: <Mcp as Table>::Keys,
-    /// The audit log; a project file has no say in it.
+    /// The audit log. A project file cannot set these keys.
     pub(crate) audit: <Audit as Table>::Keys,
-    /// What is looked at in answers.
+    /// Checks of answers.
     pub(crate) screen: <Screen as Table>::Keys,
-    /// Where `capstan serve --http` listens, and to whom; a project file has no say in it.
+    /// The gateway of `capstan serve --http`. A project file cannot set these keys.
     pub(crate) gateway: <Gateway as Table>::Keys,
 }
 
@@ -37,13 +37,13 @@ pub(crate) struct File {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct Permissions {
-    /// Patterns that run without asking. In a project file they speak of its own servers only.
+    /// Calls that run without asking. In a project file, these rules apply only to its own servers.
     allow: Vec<Rule>,
-    /// Patterns that ask first.
+    /// Calls that must be approved.
     ask: Vec<Rule>,
-    /// Patterns that never run; nothing overrides them.
+    /// Calls that are refused; no other rule overrides this.
     deny: Vec<Rule>,
-    /// What happens to a call that no rule speaks of. Unset, the terminal asks and the gateway asks for writes.
+    /// The verdict on calls that no rule matches. Default: the terminal asks about every call, the gateway about writes.
     default: WordSchema<DefaultRule>,
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct Permissions {
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(crate) struct RuleLists {
-    /// Patterns that run without asking.
+    /// Calls that run without asking.
     allow: Vec<Rule>,
-    /// Patterns that ask first.
+    /// Calls that must be approved.
     ask: Vec<Rule>,
-    /// Patterns that never run.
+    /// Calls that are refused.
     deny: Vec<Rule>,
 }
 

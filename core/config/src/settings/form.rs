@@ -90,108 +90,35 @@ impl<T> Setting<T> {
 
 // === impl Form ===
 
-impl Form for bool {
-    type Value = Self;
-    type Schema = Self;
+/// Implements [`Form`]: a form, its value, its schema, the method of [`Fields`] that reads it, and
+/// how it is written.
+macro_rules! forms {
+    ($($Form:ty: $Value:ty, $Schema:ty, $read:ident, $write:expr;)+) => { $(
+        impl Form for $Form {
+            type Value = $Value;
+            type Schema = $Schema;
 
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self> {
-        fields.flag(key)
-    }
+            fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<$Value> {
+                fields.$read(key)
+            }
 
-    fn write(value: &Self) -> Json {
-        Json::from(*value)
-    }
+            fn write(value: &$Value) -> Json {
+                let write: fn(&$Value) -> Json = $write;
+                write(value)
+            }
+        }
+    )+ };
 }
 
-impl Form for u32 {
-    type Value = Self;
-    type Schema = Self;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self> {
-        fields.count(key)
-    }
-
-    fn write(value: &Self) -> Json {
-        Json::from(*value)
-    }
-}
-
-impl Form for String {
-    type Value = Self;
-    type Schema = Self;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self> {
-        fields.string(key)
-    }
-
-    fn write(value: &Self) -> Json {
-        Json::from(value.as_str())
-    }
-}
-
-impl Form for Vec<String> {
-    type Value = Self;
-    type Schema = Self;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Self> {
-        fields.strings(key)
-    }
-
-    fn write(value: &Self) -> Json {
-        Json::from(value.as_slice())
-    }
-}
-
-impl Form for Size {
-    type Value = u64;
-    type Schema = SizeSchema;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<u64> {
-        fields.size(key)
-    }
-
-    fn write(value: &u64) -> Json {
-        Json::from(show_size(*value))
-    }
-}
-
-impl Form for Time {
-    type Value = Duration;
-    type Schema = DurationSchema;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Duration> {
-        fields.duration(key)
-    }
-
-    fn write(value: &Duration) -> Json {
-        Json::from(show_duration(*value))
-    }
-}
-
-impl Form for Limit {
-    type Value = Duration;
-    type Schema = DurationSchema;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Duration> {
-        fields.limit(key)
-    }
-
-    fn write(value: &Duration) -> Json {
-        Time::write(value)
-    }
-}
-
-impl Form for Wait {
-    type Value = Duration;
-    type Schema = DurationSchema;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Duration> {
-        fields.wait(key)
-    }
-
-    fn write(value: &Duration) -> Json {
-        Time::write(value)
-    }
+forms! {
+    bool: bool, bool, flag, |value| Json::from(*value);
+    u32: u32, u32, count, |value| Json::from(*value);
+    String: String, String, string, |value| Json::from(value.as_str());
+    Vec<String>: Vec<String>, Vec<String>, strings, |value| Json::from(value.as_slice());
+    Size: u64, SizeSchema, size, |value| Json::from(show_size(*value));
+    Time: Duration, DurationSchema, duration, |value| Json::from(show_duration(*value));
+    Limit: Duration, DurationSchema, limit, |value| Json::from(show_duration(*value));
+    Wait: Duration, DurationSchema, wait, |value| Json::from(show_duration(*value));
 }
 
 impl<T: OneOf> Form for T {

@@ -6,40 +6,40 @@ use super::define::keys;
 use super::form::{Table, Wait};
 use super::gateway_limits::{self, GatewayLimits};
 use crate::fields::Fields;
-use crate::refuse::{self, In};
 use crate::source::Scope;
 use crate::source::problem::Problem;
+use crate::unsupported::{self, In};
 
 keys! {
-    /// Where `capstan serve --http` listens, and to whom; a project file has no say in it.
+    /// The gateway of `capstan serve --http`. A project file cannot set these keys.
     pub merged Gateway {
-        /// Its bounds.
+        /// Limits on requests, connections and sessions.
         limits: GatewayLimits,
     }
     keys {
-        /// The address: `HOST:PORT`, or `:PORT` for this machine only. Port 0 picks one.
+        /// The address to listen on: `HOST:PORT`, or `:PORT` for this machine only. Port 0 picks a free port.
         listen: String = "127.0.0.1:8080".to_owned(), nearest;
-        /// An address for `/metrics` alone: `HOST:PORT`, or `:PORT` for this machine only. It names all servers.
+        /// A separate address for `/metrics`: `HOST:PORT`, or `:PORT` for this machine only. The metrics name all servers.
         metrics_listen: String, nearest;
-        /// The address that clients are told, where it is another: behind a proxy, or with a name.
+        /// The address that clients use, if it differs from `listen`: behind a proxy, or with a host name.
         public_url: String, nearest;
-        /// Names by which clients may call the gateway, beside `localhost` and the address it listens on.
+        /// Host names that clients may use for the gateway, in addition to `localhost` and the address it listens on.
         allowed_hosts: Vec<String> = Vec::new(), nearest;
-        /// Web pages that may use the gateway, beside those of this machine: `https://app.example.com`.
+        /// Origins of web pages that may use the gateway, in addition to those of this machine: `https://app.example.com`.
         allowed_origins: Vec<String> = Vec::new(), nearest;
-        /// A PEM file with the certificate chain; with it the gateway speaks TLS only.
+        /// A PEM file with the certificate chain. If set, the gateway accepts only TLS.
         tls_cert: String, nearest;
-        /// A PEM file with the certificate's key.
+        /// A PEM file with the private key of the certificate.
         tls_key: String, nearest;
-        /// Whether arguments are checked against a tool's schema before they are sent.
+        /// Check arguments against the tool's schema before they are sent.
         validate_arguments: bool = false, nearest;
-        /// How long a call waits for an approval when its client cannot be asked; `"0s"` refuses it at once.
+        /// The time that a call waits for an approval if its client cannot ask its user; `"0s"` refuses it at once.
         approval_wait: Duration as Wait = Duration::from_secs(15), nearest;
-        /// Whether a client's user may have an approval saved as a rule of yours.
+        /// Let users of clients save an approval as a rule in your configuration.
         save_approvals: bool = false, nearest;
     }
     by_hand {
-        /// Its bounds.
+        /// Limits on requests, connections and sessions.
         limits: <GatewayLimits as Table>::Keys;
     }
 }
@@ -59,7 +59,7 @@ impl GatewayPart {
     /// A project's table is checked but not used: a cloned folder must not decide who reaches the
     /// gateway.
     pub(crate) fn read(mut fields: Fields<'_, '_>) -> Self {
-        refuse::check(&mut fields, In::Gateway);
+        unsupported::check(&mut fields, In::Gateway);
         let mut part = Self { keys: InFile::read(&mut fields), ..Self::default() };
         part.keys.check_tls(&mut fields);
         if let Some(mut limits) = fields.nested("limits") {
@@ -68,9 +68,8 @@ impl GatewayPart {
         }
         let of_project = fields.report().file.scope == Scope::Project;
         if of_project {
-            let problem =
-                Problem::warning("a project has no say in your gateway; `[gateway]` is not used")
-                    .help("move it to your own configuration file");
+            let problem = Problem::warning("`[gateway]` in a project file is not used")
+                .help("move it to your own configuration file");
             fields.table_problem(problem);
         }
         fields.finish();
@@ -87,7 +86,7 @@ impl InFile {
             (None, Some(_)) => ("tls_key", "tls_cert"),
             (Some(_), Some(_)) | (None, None) => return,
         };
-        let problem = Problem::error(format!("`gateway.{has}` is there without `{lacks}`"))
+        let problem = Problem::error(format!("`gateway.{has}` is set without `{lacks}`"))
             .help("TLS needs both; each is a PEM file");
         fields.problem(has, problem);
     }

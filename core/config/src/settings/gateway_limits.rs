@@ -6,16 +6,16 @@ use super::define::keys;
 use super::form::{Size, Time};
 
 keys! {
-    /// The bounds of the gateway.
+    /// Limits on requests, connections and sessions.
     pub merged GatewayLimits
     keys {
-        /// The largest request.
+        /// The maximum size of a request.
         max_body: u64 as Size = 4 << 20, nearest;
-        /// How many connections may be open.
+        /// The maximum number of open connections.
         max_connections: u32 = 4096, nearest;
-        /// How many sessions of clients with a handshake may be open.
+        /// The maximum number of open sessions of clients of the legacy era.
         max_sessions: u32 = 10_000, nearest;
-        /// How long such a session may be idle.
+        /// The idle time after which such a session ends.
         session_idle: Duration as Time = Duration::from_mins(30), nearest;
     }
 }

@@ -10,30 +10,30 @@ use crate::source::Origin;
 use crate::source::expand::MissingEnv;
 
 keys! {
-    /// What binds all servers.
+    /// Settings for all servers.
     pub merged Mcp {
         /// Lists of commands that may be started; a command must be in every list that covers its
         /// server.
         allowed_commands: Vec<CommandList>,
     }
     by_hand {
-        /// The only commands that may be started: bare names or exact paths. Unset, any.
+        /// The only commands that may be started, as bare names or exact paths. Default: all.
         allowed_commands: Vec<String>;
     }
     keys {
-        /// How many servers may be added at run time.
+        /// The maximum number of servers that may be added at run time.
         max_dynamic_servers: u32 = 10, smallest;
     }
     by_hand {
-        /// What an unset variable without a default means for the servers of this file.
+        /// The treatment of unset variables without a default, for the servers of this file: the server fails (`error`), or the value is empty (`empty`).
         missing_env: WordSchema<MissingEnv> = "error";
     }
     keys {
-        /// Whether servers may ask the operator.
+        /// Let servers ask the operator questions.
         elicitation_enabled: bool = true, smallest;
-        /// How long a question waits before it counts as declined.
+        /// The time after which an unanswered question counts as declined.
         elicitation_timeout: Duration as Limit = Duration::from_mins(2), nearest;
-        /// How many questions may wait.
+        /// The maximum number of waiting questions.
         elicitation_queue: u32 = 16, smallest;
     }
 }

@@ -23,14 +23,14 @@ use capstan_policy::{AccessTable, DefaultRule};
 
 use self::rule::{Reach, Rules};
 use self::server::ServerEntry;
-use crate::source::{Origin, Place};
+use crate::source::{FilePosition, Origin};
 use indexmap::IndexMap;
 
 pub use self::audit::{Audit, AuditArguments, AuditOnFull};
 pub use self::gateway::Gateway;
 pub use self::gateway_limits::GatewayLimits;
 pub use self::mcp::{CommandList, Mcp};
-pub use self::rate::Rate;
+pub use self::rate::RateSetting;
 pub use self::screen::Screen;
 pub use self::tools::Tools;
 
@@ -81,7 +81,7 @@ pub struct AccessSetting {
     /// The table.
     pub table: AccessTable,
     /// Its position.
-    pub place: Place,
+    pub place: FilePosition,
 }
 
 // === impl Config ===

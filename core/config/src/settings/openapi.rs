@@ -20,7 +20,7 @@ pub struct OpenApi {
     pub only: Option<Vec<String>>,
     /// Never operations that match one of these patterns.
     pub except: Vec<String>,
-    /// Headers sent with every request.
+    /// Headers to send with every request.
     pub headers: IndexMap<String, Secret<String>>,
     /// The credentials of requests, by the names of the document's security schemes.
     pub auth: IndexMap<String, Credentials>,

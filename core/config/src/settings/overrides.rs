@@ -1,5 +1,6 @@
 //! The keys of `[servers.NAME.tools.TOOL]`: names, texts and fixed arguments of single tools.
 
+use capstan_model::ToolOverride;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde_json::{Map, Value};
@@ -12,21 +13,21 @@ use crate::source::problem::Problem;
 
 keys! {
     /// How one tool is shown and called.
-    pub table ToolOverride
+    pub(crate) table OverrideKeys
     keys {
-        /// What it is called instead. Rules go on to mean it by the name that its server gives it; a deny or ask for the new name counts too.
+        /// A new name. Rules still match the tool by the name that its server gives it; `deny` and `ask` rules also match the new name.
         name: String as ToolName;
-        /// Its title instead.
+        /// A new title.
         title: String;
-        /// What it does, in other words.
+        /// A new description.
         description: String;
-        /// Arguments for whoever gives none: `{ limit = 20 }`.
+        /// Values of arguments that the caller leaves out: `{ limit = 20 }`.
         default: Map<String, Value> as Arguments = Map::new();
-        /// Arguments that nobody else chooses: `{ team = "core" }`. Callers do not see these parameters, and are refused when they give them.
+        /// Fixed values of arguments: `{ team = "core" }`. Callers do not see these parameters and are refused if they set them.
         pin: Map<String, Value> as Arguments = Map::new();
-        /// Parameters that callers do not see, and are refused when they give them.
+        /// Parameters that callers do not see; callers are refused if they set them.
         hide_parameters: Vec<String> = Vec::new();
-        /// Whether it is not offered at all.
+        /// Do not offer the tool.
         hidden: bool = false;
     }
 }
@@ -37,7 +38,7 @@ keys! {
 #[expect(dead_code, reason = "only its schema is used")]
 pub(crate) enum ServerTools {
     /// Overrides, by the name that the server gives a tool.
-    Overrides(IndexMap<String, <ToolOverride as Table>::Keys>),
+    Overrides(IndexMap<String, <OverrideKeys as Table>::Keys>),
     /// The tools of a command-line program.
     Presets(Vec<<PresetKeys as Table>::Keys>),
 }
@@ -91,7 +92,7 @@ fn read(fields: &mut Fields<'_, '_>) -> ToolOverrides {
     }
     let Some(tables) = entry.node.as_table() else {
         let message = format!("`{key}` must be a table, not {}", entry.node.value.what());
-        let help = "write `[servers.NAME.tools.TOOL]` and under it what is to change";
+        let help = "write `[servers.NAME.tools.TOOL]` with the changed keys below it";
         fields.problem("tools", Problem::error(message).help(help));
         return overrides;
     };
@@ -107,7 +108,7 @@ fn read(fields: &mut Fields<'_, '_>) -> ToolOverrides {
         let taken = |(_, other): (&String, &ToolOverride)| other.name == read.name;
         if read.name.is_some() && overrides.iter().any(taken) {
             let name = read.name.as_deref().unwrap_or_default();
-            let problem = Problem::warning(format!("`{key}` calls two tools `{name}`"))
+            let problem = Problem::warning(format!("`{key}` gives two tools the name `{name}`"))
                 .help("the first one gets the name; choose another for the second");
             fields.report().add(problem, path, &entry.node.span);
         }
@@ -117,14 +118,15 @@ fn read(fields: &mut Fields<'_, '_>) -> ToolOverrides {
 }
 
 fn one(mut fields: Fields<'_, '_>) -> ToolOverride {
-    let read = ToolOverride::read(&mut fields);
-    if let Some(both) = read.default.keys().find(|name| read.pin.contains_key(*name)) {
+    let OverrideKeys { name, title, description, default, pin, hide_parameters, hidden } =
+        OverrideKeys::read(&mut fields);
+    if let Some(both) = default.keys().find(|name| pin.contains_key(*name)) {
         let message = format!("`{}` has `{both}` under both `default` and `pin`", fields.path());
-        let help = "keep it under `pin` if nobody is to choose it";
+        let help = "keep it under `pin` if callers must not set it";
         fields.problem("pin", Problem::error(message).help(help));
     }
     fields.finish();
-    read
+    ToolOverride { name, title, description, default, pin, hide_parameters, hidden }
 }
 
 // === impl Overrides ===
@@ -152,7 +154,7 @@ impl Form for ToolName {
         let name = fields.string(key)?;
         let fits = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         if name.is_empty() || !name.chars().all(fits) {
-            let message = format!("`{}` is no name that a tool can have", fields.key(key));
+            let message = format!("`{}` is not a valid name of a tool", fields.key(key));
             let help = "use letters, digits, `_` and `-`, as in `name = \"list_issues\"`";
             fields.problem(key, Problem::error(message).help(help));
             return None;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_model::RateBy;
-use capstan_policy::Pattern;
+use capstan_policy::{Pattern, Rate, RateBy};
 use serde_json::Value as Json;
 
 use super::define::keys;
@@ -15,35 +14,27 @@ use crate::source::problem::{Problem, Report};
 use crate::source::tree::{Node, Value};
 
 keys! {
-    /// How many calls there may be in some time.
+    /// A limit on the number of calls in a period.
     pub(crate) table RateKeys: "rate"
     keys {
-        /// How many calls; at least 1.
+        /// The maximum number of calls; at least 1.
         limit: u32;
-        /// In how long.
+        /// The period.
         every: Duration as Time;
-        /// Which calls count together: those of one caller, to one server, to one tool, or all.
+        /// The calls that are counted together: those of one caller, to one server, to one tool, or all.
         by: RateBy = RateBy::All;
-        /// Patterns of the tools that are meant, as in the permissions. Unset, everything that can be called: tools, resources and prompts.
+        /// Patterns of tools, as in `[permissions]`. Default: all tools, resources and prompts.
         tools: Vec<Pattern> as Patterns;
-        /// What the caller is told.
+        /// The text for callers that are refused.
         reason: String;
     }
 }
 
-/// A rate limit.
+/// A rate with its position.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rate {
-    /// The number of calls.
-    pub limit: u32,
-    /// The time window.
-    pub every: Duration,
-    /// The calls that are counted together.
-    pub by: RateBy,
-    /// The tools that it applies to; empty for everything that can be called.
-    pub tools: Vec<Pattern>,
-    /// The text for callers that are refused.
-    pub reason: Option<String>,
+pub struct RateSetting {
+    /// The rate.
+    pub rate: Rate,
     /// Its position.
     pub origin: Origin,
     /// The rate as `config show` prints it.
@@ -58,7 +49,7 @@ const KEY: &str = "rates";
 const EXAMPLE: &str = "write `[[tools.rates]]` with `limit = 100` and `every = \"1m\"`";
 
 /// Reads the rates; `fields` is `[tools]`.
-pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Vec<Rate> {
+pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Vec<RateSetting> {
     let Some(entry) = fields.entry(KEY) else { return Vec::new() };
     let key = fields.key(KEY);
     let Value::List(nodes) = &entry.node.value else {
@@ -67,17 +58,17 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Vec<Rate> {
         fields.problem(KEY, problem.help(EXAMPLE));
         return Vec::new();
     };
-    nodes.iter().filter_map(|node| Rate::read(fields.report(), &key, node)).collect()
+    nodes.iter().filter_map(|node| RateSetting::read(fields.report(), &key, node)).collect()
 }
 
-// === impl Rate ===
+// === impl RateSetting ===
 
-impl Rate {
+impl RateSetting {
     /// Reads a rate; `None` if a part of it is missing or wrong.
     fn read<'t>(report: &mut Report<'t>, key: &str, node: &'t Node) -> Option<Self> {
         let Some(table) = node.as_table() else {
             let what = node.value.what();
-            let problem = Problem::error(format!("`{key}` holds {what}, which is no rate"));
+            let problem = Problem::error(format!("`{key}` contains {what}, which is not a rate"));
             report.add(problem.help(EXAMPLE), key, &node.span);
             return None;
         };
@@ -98,8 +89,8 @@ impl Rate {
         fields.finish();
         let origin = report.file.origin(&node.span);
         let limit = limit.filter(|limit| *limit > 0)?;
-        let (every, tools, shown) = (every?, tools?, show::leaf(KEY, node));
-        Some(Self { limit, every, by, tools, reason, origin, shown })
+        let rate = Rate { limit, every: every?, by, tools: tools?, reason };
+        Some(Self { rate, origin, shown: show::leaf(KEY, node) })
     }
 }
 
@@ -113,18 +104,18 @@ impl Form for Patterns {
         let texts = fields.texts(key)?;
         let path = fields.key(key);
         if texts.is_empty() {
-            let problem = Problem::error(format!("`{path}` is empty"))
-                .help("remove it to mean everything that can be called");
+            let problem =
+                Problem::error(format!("`{path}` is empty")).help("remove it to mean all calls");
             fields.problem(key, problem);
             return None;
         }
         let mut patterns = Vec::new();
         for text in &texts {
             let problem = match Pattern::parse(&text.value.value) {
-                Ok(_) if text.value.value.trim_start().starts_with("Elicit(") => Problem::error(
-                    format!("`{path}` speaks of tools, not of questions"),
-                )
-                .help("questions have a bound of their own: `elicitation_queue` under `[mcp]`"),
+                Ok(_) if text.value.value.trim_start().starts_with("Elicit(") => {
+                    Problem::error(format!("`{path}` matches tools, not questions"))
+                        .help("to limit questions, set `elicitation_queue` under `[mcp]`")
+                }
                 Ok(pattern) => {
                     patterns.push(pattern);
                     continue;
@@ -157,6 +148,8 @@ impl OneOf for RateBy {
 mod tests {
     use std::time::Duration;
 
+    use capstan_policy::{Pattern, Rate, RateBy};
+
     use crate::source::reader::NativeFiles;
     use crate::source::{Scope, SourceFile, Surroundings};
     use crate::{Loaded, load};
@@ -173,12 +166,13 @@ mod tests {
         let loaded = loaded(text);
         assert!(loaded.problems.is_empty(), "{:?}", loaded.problems);
         let [first, second] = loaded.config.tools.rates.as_slice() else { panic!("not two") };
-        assert_eq!(
-            (first.limit, first.every, first.by.as_str()),
-            (100, Duration::from_mins(1), "caller")
-        );
-        assert_eq!((second.by.as_str(), second.reason.as_deref()), ("all", Some("slowly")));
-        assert_eq!((second.tools[0].as_str(), second.origin.line), ("delete_*", 5));
+        let every = Duration::from_mins(1);
+        let calls = Rate { limit: 100, every, by: RateBy::Caller, tools: Vec::new(), reason: None };
+        assert_eq!(first.rate, calls);
+        let (every, tools) = (Duration::from_hours(1), vec![Pattern::parse("delete_*").unwrap()]);
+        let reason = Some("slowly".to_owned());
+        assert_eq!(second.rate, Rate { limit: 2, every, by: RateBy::All, tools, reason });
+        assert_eq!(second.origin.line, 5);
         let shown: Vec<String> = crate::show(&loaded)
             .into_iter()
             .filter(|line| line.key == "tools.rates")

@@ -13,23 +13,23 @@ use crate::show;
 use crate::source::problem::{Problem, Report};
 use crate::source::reader::AutoAllow;
 use crate::source::tree::{Node, Text, Value};
-use crate::source::{Origin, Place, Scope};
+use crate::source::{FilePosition, Origin, Scope};
 
 keys! {
     /// A pattern with conditions.
     pub(crate) table Conditions
     by_hand {
-        /// What the rule speaks of: `github__delete_*`, `delete_*`, `gh__create_issue:repo=acme/*`, `Elicit(linear)`.
+        /// The calls that the rule matches: `github__delete_*`, `delete_*`, `gh__create_issue:repo=acme/*`, `Elicit(linear)`.
         pattern: String;
     }
     keys {
-        /// A note for whoever reads the file.
+        /// A note for readers of the file.
         comment: String;
-        /// What the caller is told.
+        /// The text for callers that are refused or asked.
         reason: String;
-        /// From when on the rule no longer counts, with its zone: `2030-01-31T18:00:00Z`.
+        /// The time at which the rule expires, with its zone: `2030-01-31T18:00:00Z`.
         expires_at: Timestamp as Moment;
-        /// Only tools that do this: `read`, or `write` with those of which it is not known.
+        /// Match only tools with this effect: `read`, or `write`, which includes unknown effects.
         effect: RuleEffect;
     }
 }
@@ -61,7 +61,7 @@ pub struct Rule {
     /// Its file and line.
     pub origin: Origin,
     /// The exact position in the file.
-    pub place: Place,
+    pub place: FilePosition,
     /// The servers that it applies to.
     pub reach: Reach,
     /// The rule as `config show` prints it.
@@ -249,9 +249,11 @@ impl List {
             }
             Value::Number(_) | Value::Bool(_) | Value::Moment(_) | Value::Null | Value::List(_) => {
                 let what = node.value.what();
-                let problem =
-                    Problem::error(format!("`{}` holds {what}, which is no pattern", self.key))
-                        .help("write \"…\" or { pattern = \"…\", reason = \"…\" }");
+                let problem = Problem::error(format!(
+                    "`{}` contains {what}, which is not a pattern",
+                    self.key
+                ))
+                .help("write \"…\" or { pattern = \"…\", reason = \"…\" }");
                 report.add(problem, self.key.clone(), &node.span);
                 None
             }
@@ -262,8 +264,8 @@ impl List {
     pub(crate) fn plain(&self, report: &mut Report<'_>, node: &Node, text: &Text) -> Option<Rule> {
         let problem = match (Pattern::parse(&text.value), self.subject) {
             (Ok(_), Subject::Tools) if text.value.trim_start().starts_with("Elicit(") => {
-                Problem::error(format!("`{}` speaks of tools, not of questions", self.key))
-                    .help("put `Elicit(…)` into the lists of the file's own `[permissions]`")
+                Problem::error(format!("`{}` matches tools, not questions", self.key))
+                    .help("put `Elicit(…)` into the lists of `[permissions]`")
             }
             (Ok(pattern), Subject::Tools | Subject::ToolsAndQuestions) => {
                 let origin = report.file.origin(&node.span);

@@ -4,10 +4,10 @@ use super::define::keys;
 use super::form::Size;
 
 keys! {
-    /// What is looked at in answers.
+    /// Checks of answers.
     pub merged Screen
     keys {
-        /// The largest answer.
+        /// The maximum size of an answer.
         max_answer: u64 as Size = 10 << 20, smallest;
     }
 }

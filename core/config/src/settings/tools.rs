@@ -4,30 +4,29 @@ use super::authorization::AuthorizationKeys;
 use super::define::keys;
 use super::file::RuleLists;
 use super::form::Table;
-use super::rate::Rate;
-use super::rate::RateKeys;
+use super::rate::{RateKeys, RateSetting};
 use super::rule::{OrderedRule, Rules};
 
 keys! {
-    /// What binds the tools of all servers.
+    /// Rules and limits for the tools of all servers.
     pub merged Tools {
         /// The `[tools.policy]` lists.
         policy: Rules,
-        /// The `[tools.authorization]` rules that are switched on, in their order.
+        /// The `[tools.authorization]` rules that are enabled, in their order.
         authorization: Vec<OrderedRule>,
         /// The `[[tools.rates]]`, of all files.
-        rates: Vec<Rate>,
+        rates: Vec<RateSetting>,
     }
     keys {
-        /// How many calls a session may make. Of several files the smallest number counts.
+        /// The maximum number of calls in a session. Of several files, the smallest number applies.
         max_tool_calls_per_session: u32, smallest;
     }
     by_hand {
-        /// Lists beside the permissions; the stricter of the two verdicts wins.
+        /// Lists of rules in addition to `[permissions]`; the stricter of the two verdicts wins.
         policy: RuleLists;
-        /// Ordered rules that come behind `tools.policy`: the first that speaks of a tool decides.
+        /// Ordered rules that apply if `tools.policy` has no verdict: the first rule that matches a tool decides.
         authorization: <AuthorizationKeys as Table>::Keys;
-        /// How many calls there may be in some time, each as `[[tools.rates]]`. Those of all files count.
+        /// Limits on the number of calls in a period, each as `[[tools.rates]]`. Those of all files apply.
         rates: Vec<<RateKeys as Table>::Keys>;
     }
 }

@@ -38,7 +38,7 @@ pub enum Dialect {
 
 /// A word that names no dialect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a dialect; there are {names}", names = names())]
+#[error("`{0}` is not a dialect; the dialects are {names}", names = names())]
 pub struct UnknownDialect(String);
 
 fn names() -> String {

@@ -64,7 +64,7 @@ pub struct Surroundings<'a> {
 
 /// A position in a file. Lines and columns count from one, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct FilePosition {
     /// The file's path.
     pub file: String,
     /// The line.
@@ -112,8 +112,8 @@ impl SourceFile {
     }
 
     /// Returns the position of a span in this file.
-    pub fn place(&self, span: &Range<usize>) -> Place {
-        Place::of(&self.path, &self.text, span)
+    pub fn place(&self, span: &Range<usize>) -> FilePosition {
+        FilePosition::of(&self.path, &self.text, span)
     }
 
     /// The reach of rules in this file that loosen something.
@@ -137,9 +137,9 @@ impl SourceFile {
     }
 }
 
-// === impl Place ===
+// === impl FilePosition ===
 
-impl Place {
+impl FilePosition {
     /// Returns the position of a span in a text.
     pub(crate) fn of(path: &str, text: &str, span: &Range<usize>) -> Self {
         let start = text.floor_char_boundary(span.start);

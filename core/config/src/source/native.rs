@@ -20,11 +20,11 @@ enum Level {
     Mcp,
 }
 
-const SERVERS: &str = "here servers stand under `[servers.NAME]`";
-const EXPOSE: &str = "here it is `expose = [\"…\"]`";
-const HIDE: &str = "here it is `hide = [\"…\"]`";
-const TIMEOUT: &str = "here it is `timeout = \"60s\"`";
-const STARTUP: &str = "here it is `startup_timeout = \"30s\"`";
+const SERVERS: &str = "use `[servers.NAME]`";
+const EXPOSE: &str = "use `expose = [\"…\"]`";
+const HIDE: &str = "use `hide = [\"…\"]`";
+const TIMEOUT: &str = "use `timeout = \"60s\"`";
+const STARTUP: &str = "use `startup_timeout = \"30s\"`";
 
 const FOREIGN: &[Foreign] = &[
     top("mcp_servers", SERVERS),
@@ -32,8 +32,8 @@ const FOREIGN: &[Foreign] = &[
     top("server", SERVERS),
     top("context_servers", SERVERS),
     top("extensions", SERVERS),
-    top("serverAuth", "here it is `[gateway.auth]`"),
-    top("acl", "here it is `[access]`"),
+    top("serverAuth", "use `[gateway.auth]`"),
+    top("acl", "use `[access]`"),
     Foreign { word: "servers", level: Level::Mcp, help: SERVERS },
     server("includeTools", EXPOSE),
     server("tool_allowlist", EXPOSE),
@@ -43,26 +43,26 @@ const FOREIGN: &[Foreign] = &[
     server("excludeTools", HIDE),
     server("disabled_tools", HIDE),
     server("denied_tools", HIDE),
-    server("httpUrl", "here it is `url`; Streamable HTTP is the default"),
-    server("uri", "here it is `url`"),
-    server("cmd", "here it is `command`"),
-    server("envs", "here it is `env`"),
-    server("environment", "here it is `env`"),
-    server("env_vars", "here it is `env_passthrough = [\"NAME\"]`"),
-    server("http_headers", "here it is `headers`"),
-    server("bearer_token_env_var", "here it is `headers = { Authorization = \"Bearer ${NAME}\" }`"),
-    server("trust_level", "here it is `trust`"),
-    server("tool_acl", "here it is `effect = { read = [\"…\"], write = [\"…\"] }`"),
-    server("alwaysLoad", "here it is `always_load`"),
-    server("lazy", "here it is `start = \"lazy\"`"),
-    server("elicitation_enabled", "here it is `elicitation`"),
+    server("httpUrl", "use `url`; Streamable HTTP is the default"),
+    server("uri", "use `url`"),
+    server("cmd", "use `command`"),
+    server("envs", "use `env`"),
+    server("environment", "use `env`"),
+    server("env_vars", "use `env_passthrough = [\"NAME\"]`"),
+    server("http_headers", "use `headers`"),
+    server("bearer_token_env_var", "use `headers = { Authorization = \"Bearer ${NAME}\" }`"),
+    server("trust_level", "use `trust`"),
+    server("tool_acl", "use `effect = { read = [\"…\"], write = [\"…\"] }`"),
+    server("alwaysLoad", "use `always_load`"),
+    server("lazy", "use `start = \"lazy\"`"),
+    server("elicitation_enabled", "use `elicitation`"),
     server("tool_timeout_sec", TIMEOUT),
     server("tool_timeout_secs", TIMEOUT),
     server("request_timeout_ms", TIMEOUT),
     server("startup_timeout_sec", STARTUP),
     server("startup_timeout_ms", STARTUP),
-    server("headersHelper", "here it is `headers_helper`"),
-    server("authProviderType", "here it is `auth_provider`"),
+    server("headersHelper", "use `headers_helper`"),
+    server("authProviderType", "use `auth_provider`"),
     server("id", "the server's name is the NAME in `[servers.NAME]`"),
     server("name", "the server's name is the NAME in `[servers.NAME]`"),
 ];
@@ -90,7 +90,7 @@ pub(super) fn read(raw: &Table, report: &mut Report<'_>) -> Table {
             tree.put(key, entry.clone());
         } else if key != "$schema" {
             let problem = Problem::warning(format!("`{key}` is not used")).help(
-                "if the file is another program's, say whose: `--config claude:FILE` and the like",
+                "if the file belongs to another program, name its format: `--config claude:FILE`",
             );
             report.add(problem, key, &entry.key);
         }
@@ -127,13 +127,13 @@ pub(crate) fn help_for_value(key: &str, node: &Node) -> Option<String> {
         ("trust", _, Some(true)) => {
             "to run its tools without asking, write `permissions = { allow = [\"*\"] }`"
         }
-        ("trust", _, Some(false)) => "remove it; a server is untrusted unless you say otherwise",
+        ("trust", _, Some(false)) => "remove it; servers are untrusted by default",
         (
             "type" | "transport",
             Some("streamable-http" | "streamable_http" | "streamableHttp" | "remote"),
             _,
-        ) => "here it is `type = \"http\"`",
-        ("type" | "transport", Some("local"), _) => "here it is `type = \"stdio\"`",
+        ) => "use `type = \"http\"`",
+        ("type" | "transport", Some("local"), _) => "use `type = \"stdio\"`",
         _ => return None,
     };
     Some(help.to_owned())

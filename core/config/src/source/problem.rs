@@ -7,7 +7,7 @@ use capstan_model::ServerName;
 use serde::{Deserialize, Serialize};
 
 use crate::source::syntax::Syntax;
-use crate::source::{Place, SourceFile};
+use crate::source::{FilePosition, SourceFile};
 
 /// A problem, with its position and a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Problem {
     /// The message, as one clause.
     pub message: String,
     /// The position; `None` if it is in no file, as for an environment variable.
-    pub place: Option<Place>,
+    pub place: Option<FilePosition>,
     /// The dotted key.
     pub key: Option<String>,
     /// The remedy.
@@ -84,7 +84,7 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.place {
-            Some(Place { file, line, column, .. }) => {
+            Some(FilePosition { file, line, column, .. }) => {
                 write!(f, "{} ({file}:{line}:{column})", self.message)
             }
             None => f.write_str(&self.message),

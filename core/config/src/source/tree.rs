@@ -222,7 +222,7 @@ impl Text {
     /// The error may repeat the string, so it is left out if the string came from the environment.
     pub fn complaint(&self, key: &str, error: &dyn std::error::Error) -> String {
         match &self.written {
-            Some(written) => format!("in `{key}`, `{written}` does not give a pattern"),
+            Some(written) => format!("in `{key}`, `{written}` is not a pattern"),
             None => format!("in `{key}`, {error}"),
         }
     }

@@ -1,16 +1,17 @@
-//! The operator's side of the desk: lists open questions and answers them.
+//! The operator's side: lists the pending approvals and answers them.
 
 use std::time::Duration;
 
 use capstan_model::{Effect, Kind};
 use capstan_wire::Json;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use super::{
     Approvals, Decision, Extent, GOOD_FOR, Layout, Masks, NoRule, Others, ShownArguments, Span,
 };
 use crate::Ground;
-use crate::approvals::desk::Open;
+use crate::approvals::pending_approvals::Open;
 use crate::ports::{Approval, Grant, NotSaved, Question, StoreError};
 
 /// Most unused approvals that are listed.
@@ -23,7 +24,8 @@ const MAX_NAME: usize = 500;
 const MAX_ARGUMENTS: usize = 500;
 
 /// The operator's answer to a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Run the call, and approve as much more as the extent says.
     Yes(Extent),
@@ -32,7 +34,8 @@ pub enum Answer {
 }
 
 /// The result of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Answered {
     /// The call was still waiting and runs now.
     Runs,
@@ -59,21 +62,21 @@ pub enum AnswerError {
         rule: String,
     },
     /// No rule can express an approval of this extent.
-    #[error("that far the answer cannot reach: {0}")]
+    #[error("the approval cannot have this scope: {0}")]
     NoRule(NoRule),
     /// The rule could not be written.
-    #[error("the rule was not written: {0}")]
+    #[error("the rule could not be written: {0}")]
     NotSaved(NotSaved),
     /// There is no configuration to write to.
-    #[error("there is no configuration to save it in")]
+    #[error("there is no configuration file for the rule")]
     NowhereToSave,
     /// The approval could not be stored for a repeated call.
-    #[error("the approval could not be kept")]
+    #[error("the approval could not be saved")]
     Store(#[source] StoreError),
 }
 
 /// An open question, or an approval that has not been used yet, as the operator sees it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenQuestion {
     /// The id of the question.
     pub id: String,
@@ -106,7 +109,8 @@ pub struct OpenQuestion {
 }
 
 /// The state of a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stands {
     /// A call waits for the answer.
     Waiting,
@@ -123,8 +127,8 @@ impl Approvals {
     pub async fn questions(&self) -> (u64, Vec<OpenQuestion>) {
         let Some(others) = &self.others else { return (0, Vec::new()) };
         let now = others.shells.clock.monotonic();
-        others.desk.sweep(now.saturating_sub(GOOD_FOR));
-        let (revision, seen) = others.desk.look(|open| Glimpse::from(open));
+        others.pending.sweep(now.saturating_sub(GOOD_FOR));
+        let (revision, seen) = others.pending.look(|open| Glimpse::from(open));
         let mut all: Vec<_> = seen.into_iter().map(|seen| seen.shown(now)).collect();
         all.extend(others.granted().await);
         (revision, all)
@@ -138,9 +142,9 @@ impl Approvals {
         let unknown = || AnswerError::Unknown { id: id.to_owned() };
         let others = self.others.as_ref().ok_or_else(unknown)?;
         let now = others.shells.clock.monotonic();
-        others.desk.sweep(now.saturating_sub(GOOD_FOR));
+        others.pending.sweep(now.saturating_sub(GOOD_FOR));
         let glimpse = |open: &Open| (open.id == id).then(|| Glimpse::from(open));
-        let (_, found) = others.desk.look(glimpse);
+        let (_, found) = others.pending.look(glimpse);
         match found.into_iter().flatten().next() {
             Some(seen) => {
                 let raw = Some(seen.question.arguments.clone());
@@ -153,8 +157,8 @@ impl Approvals {
     /// Waits until the revision of the list differs from this one.
     pub async fn changed(&self, revision: u64) {
         let Some(others) = &self.others else { return };
-        if let Some(change) = others.desk.watch(revision) {
-            // If the desk is dropped, that counts as a change too.
+        if let Some(change) = others.pending.watch(revision) {
+            // If the list is dropped, that counts as a change too.
             let _ = change.await;
         }
     }
@@ -172,11 +176,11 @@ impl Approvals {
         let unknown = || AnswerError::Unknown { id: id.to_owned() };
         let others = self.others.as_ref().ok_or_else(unknown)?;
         let now = others.shells.clock.monotonic();
-        others.desk.sweep(now.saturating_sub(GOOD_FOR));
-        let (_, found) = others.desk.look(|open| (open.id == id).then(|| open.question.clone()));
+        others.pending.sweep(now.saturating_sub(GOOD_FOR));
+        let (_, found) = others.pending.look(|open| (open.id == id).then(|| open.question.clone()));
         let question = found.into_iter().flatten().next().ok_or_else(unknown)?;
         let extent = match answer {
-            Answer::No if others.desk.refuse(id) => return Ok((Answered::Refused, None)),
+            Answer::No if others.pending.refuse(id) => return Ok((Answered::Refused, None)),
             Answer::No => return Err(unknown()),
             Answer::Yes(extent) => extent,
         };
@@ -184,13 +188,13 @@ impl Approvals {
             self.offered(&question, width, span)?;
         }
         // Taken before anything is written: if two shells answer, the second gets an error.
-        let open = others.desk.take(id).ok_or_else(unknown)?;
+        let open = others.pending.take(id).ok_or_else(unknown)?;
         let mut place = None;
         if let Extent::Wider(width, Span::Saved) = extent {
             match self.save(width, &question).await {
                 Ok(saved) => place = Some(saved),
                 Err(error) => {
-                    others.desk.put_back(open);
+                    others.pending.put_back(open);
                     return Err(error);
                 }
             }
@@ -238,7 +242,7 @@ impl Others {
         match kept {
             Ok(()) => Ok(Answered::RunsWhenRepeated),
             Err(error) => {
-                self.desk.put_back(open);
+                self.pending.put_back(open);
                 Err(AnswerError::Store(error))
             }
         }
@@ -264,7 +268,7 @@ fn tell(mut open: Open, answer: Answer) -> Option<Open> {
     }
 }
 
-/// A copy of an open question, so that nothing is formatted while the desk is locked.
+/// A copy of an open question, so that nothing is formatted while the list is locked.
 struct Glimpse {
     id: String,
     question: Question,

@@ -11,12 +11,13 @@ use capstan_model::secret::{MASK, is_secret_name};
 use capstan_safety::clean::is_invisible;
 use capstan_safety::mask::mask_tokens;
 use capstan_wire::{Json, object};
+use serde::{Deserialize, Serialize};
 
 use super::digest;
 use crate::ports::Question;
 
 /// The arguments of a call as they are shown to a person.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownArguments {
     /// The arguments, or their beginning. It is JSON, unless shortened.
     pub text: String,

@@ -1,10 +1,10 @@
 //! Decides on calls that a rule asks about: who can approve them, and for how long.
 //!
 //! Read in this order: `extent` defines how much an approval covers, `memory` caches earlier
-//! approvals, `desk` keeps open questions for the operator's other shells, `rule` turns a saved
-//! approval into a rule, `digest` binds an approval to its arguments, `arguments` formats them for
-//! a person. This file defines the order in which these are consulted. `answer` is the operator's
-//! side of the desk.
+//! approvals, `pending_approvals` keeps open questions for the operator's other shells, `rule`
+//! turns a saved approval into a rule, `digest` binds an approval to its arguments, `arguments`
+//! formats them for a person. This file defines the order in which these are consulted. `answer` is the operator's
+//! side of the pending approvals.
 //!
 //! **Invariant:** an approval runs at most one call, and only a yes to exactly this question
 //! overrides a rule that asks.
@@ -14,7 +14,7 @@ mod memory;
 mod digest;
 mod arguments;
 mod rule;
-mod desk;
+mod pending_approvals;
 mod answer;
 
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use tracing::{debug, warn};
 
 pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
 pub use arguments::{Layout, Masks, ShownArguments};
-pub use desk::{MAX_OPEN, MAX_OWN};
 pub(crate) use digest::{digest, hex};
 pub use digest::{digest_of, policy_version};
 pub use extent::{Extent, Span, Width};
 pub(crate) use memory::Memory;
+pub use pending_approvals::{MAX_OPEN, MAX_OWN};
 pub use rule::NoRule;
 
-use desk::{Desk, Waiting};
+use pending_approvals::{PendingApprovals, Waiting};
 
 use crate::Ground;
 use crate::ports::{
@@ -82,7 +82,7 @@ struct Others {
     shells: OtherShells,
     /// Shared with later `Approvals` under the same policy, so that questions stay open over a
     /// reload.
-    desk: Arc<Desk>,
+    pending: Arc<PendingApprovals>,
     /// True if the log already has a warning that the store is broken.
     is_told: AtomicBool,
 }
@@ -98,8 +98,8 @@ impl Approvals {
     /// Adds the operator's other shells as a place to ask.
     #[must_use]
     pub fn and_elsewhere(self, shells: OtherShells) -> Self {
-        let desk = Arc::new(Desk::new(shells.seed));
-        Self { others: Some(Others { shells, desk, is_told: AtomicBool::new(false) }), ..self }
+        let pending = Arc::new(PendingApprovals::new(shells.seed));
+        Self { others: Some(Others { shells, pending, is_told: AtomicBool::new(false) }), ..self }
     }
 
     /// Takes over the state of the `Approvals` that this one replaces.
@@ -111,7 +111,7 @@ impl Approvals {
             others.shells.store = Arc::clone(&known.shells.store);
             // Questions that were asked under another policy cannot be answered.
             if others.shells.policy == known.shells.policy {
-                others.desk = Arc::clone(&known.desk);
+                others.pending = Arc::clone(&known.pending);
                 self.saved = Arc::clone(&before.saved);
             }
         }
@@ -141,7 +141,7 @@ impl Approvals {
             return Approval::once(Ground::OtherShell).into();
         }
         let asked = others.shells.clock.monotonic();
-        let Some(waiting) = others.desk.open(&question, binding, session, asked) else {
+        let Some(waiting) = others.pending.open(&question, binding, session, asked) else {
             say_full();
             let approval = approver.approve(&question).await;
             return self.settle(session, &question, approval, approver).await.into();
@@ -275,7 +275,7 @@ impl Others {
     /// The operator at the front and in other shells is still asked.
     fn say_broken(&self, error: &StoreError) {
         let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
-        let text = "approvals that were given in other shells cannot be looked up";
+        let text = "approvals from other shells cannot be read";
         if self.is_told.swap(true, Ordering::Relaxed) {
             debug!(%error, cause, "{text}");
         } else {
@@ -343,5 +343,5 @@ fn announce(id: &str, question: &Question, approver: &dyn Approver, left: Durati
 }
 
 fn say_full() {
-    warn!("too many questions are open; only the client itself is asked");
+    warn!("too many open questions; only the client is asked");
 }

@@ -24,7 +24,7 @@ const MAX_DEPTH: usize = 8;
 #[non_exhaustive]
 pub enum NoRule {
     /// The call is not a read, so a rule about reads would not cover it.
-    #[error("it is not known to be a read")]
+    #[error("its effect is not known to be a read")]
     NotARead,
     /// A pattern cannot express these arguments.
     #[error("these arguments cannot be written as a pattern ({0}); save the whole tool instead")]
@@ -58,7 +58,7 @@ fn check(question: &Question, pattern: &str, width: Width) -> Result<(), NoRule>
     let looks = read.has_matchers();
     match width {
         Width::Arguments if means && looks => Ok(()),
-        Width::Arguments => Err(NoRule::Arguments("they would be read as something else")),
+        Width::Arguments => Err(NoRule::Arguments("they would be read differently")),
         Width::Item | Width::ServerReads | Width::Server if means && !looks => Ok(()),
         Width::Item | Width::ServerReads | Width::Server => Err(NoRule::Name),
     }
@@ -73,7 +73,7 @@ fn matchers(arguments: &Json) -> Result<String, NoRule> {
 }
 
 fn collect(json: &Json, path: &str, depth: usize, found: &mut Vec<String>) -> Result<(), NoRule> {
-    let members = object::members(json).map_err(|_| NoRule::Arguments("they are no object"))?;
+    let members = object::members(json).map_err(|_| NoRule::Arguments("they are not an object"))?;
     if depth > MAX_DEPTH {
         return Err(NoRule::Arguments("they are nested too deep"));
     }
@@ -92,7 +92,7 @@ fn collect(json: &Json, path: &str, depth: usize, found: &mut Vec<String>) -> Re
             Some(b'{' | b'[') => return Err(NoRule::Arguments("one of them is a list")),
             Some(b'"') => {
                 let text = value.read::<String>();
-                let text = text.map_err(|_| NoRule::Arguments("one of them is no text"))?;
+                let text = text.map_err(|_| NoRule::Arguments("one of them is not a string"))?;
                 found.push(format!("{key}={}", value_of(&text)?));
             }
             Some(_) | None => found.push(format!("{key}={}", value.as_str())),
@@ -112,14 +112,14 @@ fn value_of(text: &str) -> Result<String, NoRule> {
     // Commas separate arguments and braces are counted, even if they are escaped.
     let hard = |c: char| c.is_control() || matches!(c, ',' | '{' | '}');
     if text.contains(hard) || text.trim() != text {
-        return Err(NoRule::Arguments("one of them has commas, braces or blank ends"));
+        return Err(NoRule::Arguments("one of them has commas, braces, or spaces at an end"));
     }
     if mask_prose(text) != text {
         return Err(NoRule::Arguments("one of them looks like a secret"));
     }
     // A pattern cannot tell a number from a string that looks like one.
     if Json::parse(text.to_owned()).is_ok() {
-        return Err(NoRule::Arguments("one of them is a text that reads like something else"));
+        return Err(NoRule::Arguments("one of them is a string that looks like another type"));
     }
     Ok(escaped(text))
 }

@@ -6,7 +6,7 @@ use capstan_wire::{Json, compose, object};
 
 use crate::hub::Hub;
 use crate::ports::Approver;
-use crate::{Asks, Call, Session, SideOp};
+use crate::{ApprovalFrom, Call, Session, SideOp};
 
 /// Most values in one answer, as the protocol limits it.
 const MAX_VALUES: usize = 100;
@@ -68,7 +68,7 @@ impl Hub {
         if !is_shown {
             return Err(attempt.refuse(CallError::Unknown { kind, name, nearest: Vec::new() }));
         }
-        match attempt.side(session, call, op, Asks::Here(approver)).await {
+        match attempt.side(session, call, op, ApprovalFrom::Front(approver), None).await {
             // A server without completion suggests nothing.
             Err(CallError::Server { code: METHOD_NOT_FOUND, .. }) => Ok(Vec::new()),
             result => Ok(Typing::values(&result?)),

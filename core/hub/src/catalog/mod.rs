@@ -1,44 +1,39 @@
 //! The catalog: the tools, resources and prompts of all servers.
 //!
-//! `gather` lists many servers at once; `names`, `naming` and `public` give items their public
-//! names; `overrides` applies the operator's changes to tools; `input` validates arguments;
-//! `provider` converts schemas for model APIs.
+//! `gather` lists many servers at once; `names` gives items their public names and finds items by
+//! them; `overrides` applies the operator's changes to tools; `schemas` validates arguments;
+//! `providers` converts schemas for model APIs; `facts` caches what is known about items.
 
 mod completion;
-mod effects;
 mod facts;
 mod gather;
-mod gemini;
-mod input;
 mod instructions;
-mod mismatch;
 mod names;
-mod naming;
 mod overrides;
-mod provider;
-mod public;
-mod sound;
+mod providers;
+mod rule_expiry;
+mod schemas;
 mod template;
 mod tool;
-mod until;
-mod weight;
+mod uris;
 
-pub(crate) use public::find_public;
+pub(crate) use names::find_public;
 
 pub(crate) use facts::Fact;
 pub(crate) use tool::check as check_arguments;
+pub(crate) use uris::mapped;
 
 pub use completion::{Reference, Typing, typed};
 pub use facts::Facts;
 pub use gather::{Ask, Gathered, Patience};
-pub use input::{BadSchema, InputSchema, Misfit, Schemas};
 pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
-pub use names::Names;
-pub use naming::{Alphabet, MAX_NAME, NameTable};
-pub use overrides::{Override, Overrides, Shown};
-pub use provider::{Provider, Unfit};
+pub use names::{Alphabet, MAX_NAME, NameTable, Names};
+pub use overrides::{Overrides, Shown};
+pub use providers::{Provider, Unfit};
+pub use schemas::{BadSchema, InputSchema, Misfit, Schemas};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
+pub use uris::UriMap;
 
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_model::{CallError, ItemId, ServerName};
+use capstan_model::{CallError, ItemId, ServerName, ToolOverride};
 use capstan_wire::fold::collides;
 use capstan_wire::{Json, object};
 use indexmap::IndexMap;
@@ -17,27 +17,10 @@ use tracing::warn;
 use crate::pipeline::nearest;
 use crate::ports::Item;
 
-/// How one tool is shown and called.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Override {
-    /// Replaces the tool's name.
-    pub name: Option<String>,
-    /// Replaces the tool's title.
-    pub title: Option<String>,
-    /// Replaces the tool's description.
-    pub description: Option<String>,
-    /// Values of arguments that the caller leaves out.
-    pub default: Map<String, Value>,
-    /// Values of arguments that the caller cannot set.
-    pub pin: Map<String, Value>,
-    /// Parameters that are hidden from callers, who cannot set them either.
-    pub hide_parameters: Vec<String>,
-}
-
 /// The overrides of all servers, applied to the lists that were seen last.
 #[derive(Debug, Default)]
 pub struct Overrides {
-    servers: HashMap<ServerName, IndexMap<String, Override>>,
+    servers: HashMap<ServerName, IndexMap<String, ToolOverride>>,
     seen: Mutex<HashMap<ServerName, Seen>>,
 }
 
@@ -72,7 +55,7 @@ pub(crate) struct Overlay {
 impl Overrides {
     /// Creates overrides, given by server and by the server's own names.
     pub fn new(
-        servers: impl IntoIterator<Item = (ServerName, IndexMap<String, Override>)>,
+        servers: impl IntoIterator<Item = (ServerName, IndexMap<String, ToolOverride>)>,
     ) -> Self {
         let servers = servers.into_iter().filter(|(_, overrides)| !overrides.is_empty());
         Self { servers: servers.collect(), seen: Mutex::default() }
@@ -130,8 +113,8 @@ impl Overrides {
         let invalid = |problem| CallError::InvalidArguments { item: id.to_string(), problem };
         let given = object::get(&params, "arguments").filter(|given| given.as_bytes() != b"null");
         let mut arguments = given.unwrap_or_else(Json::empty_object);
-        let names =
-            object::members(&arguments).map_err(|_| invalid("they are no object".to_owned()))?;
+        let names = object::members(&arguments)
+            .map_err(|_| invalid("they are not an object".to_owned()))?;
         for (name, _) in &names {
             // A server may read another spelling of a name as that name.
             let is_read_as = |own: &String| own == name || collides(own, name);
@@ -163,7 +146,7 @@ impl Overrides {
 
     fn renames(&self, server: &ServerName) -> impl Iterator<Item = (&String, &String)> {
         let tools = self.servers.get(server).into_iter().flatten();
-        tools.filter_map(|(tool, said)| Some((tool, said.name.as_ref()?)))
+        tools.filter_map(|(tool, change)| Some((tool, change.name.as_ref()?)))
     }
 
     /// True if a tool has pinned, default or hidden arguments.
@@ -171,8 +154,8 @@ impl Overrides {
         self.settled(id).is_some()
     }
 
-    fn settled(&self, id: &ItemId) -> Option<&Override> {
-        self.servers.get(&id.server)?.get(&id.item).filter(|one| one.settles())
+    fn settled(&self, id: &ItemId) -> Option<&ToolOverride> {
+        self.servers.get(&id.server)?.get(&id.item).filter(|one| one.changes_arguments())
     }
 
     fn seen(&self) -> MutexGuard<'_, HashMap<ServerName, Seen>> {
@@ -180,86 +163,12 @@ impl Overrides {
     }
 }
 
-// === impl Override ===
-
-impl Override {
-    fn settles(&self) -> bool {
-        !(self.pin.is_empty() && self.default.is_empty() && self.hide_parameters.is_empty())
-    }
-
-    /// Returns the definition under its shown name, and the parts of the override that have no
-    /// effect.
-    fn apply(&self, tool: &str, name: &str, definition: &Json) -> (Json, Vec<String>) {
-        let mut problems = Vec::new();
-        let Ok(Value::Object(mut shown)) = definition.read::<Value>() else {
-            return (definition.clone(), problems);
-        };
-        shown.insert("name".to_owned(), name.into());
-        for (key, words) in [("title", &self.title), ("description", &self.description)] {
-            if let Some(words) = words {
-                shown.insert(key.to_owned(), words.as_str().into());
-            }
-        }
-        if let Some(Value::Object(schema)) = shown.get_mut("inputSchema").filter(|_| self.settles())
-        {
-            self.apply_to_schema(tool, schema, &mut problems);
-        }
-        let written = Json::from_value(&shown).unwrap_or_else(|_| definition.clone());
-        (written, problems)
-    }
-
-    fn apply_to_schema(
-        &self,
-        tool: &str,
-        schema: &mut Map<String, Value>,
-        problems: &mut Vec<String>,
-    ) {
-        let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
-        let parts =
-            schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
-        let named = self.default.keys().chain(self.pin.keys()).chain(&self.hide_parameters);
-        for name in named.filter(|name| !parts.contains_key(*name)) {
-            // An open schema may accept the name, but it is more likely misspelt.
-            let near = nearest(name, parts.keys().cloned()).into_iter().next();
-            let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-            let how = if closed { "has no parameter" } else { "names no parameter" };
-            problems.push(format!("`tools.{tool}`: the tool {how} `{name}`{hint}"));
-        }
-        let is_gone = |name: &str| {
-            self.pin.contains_key(name) || self.hide_parameters.iter().any(|hidden| hidden == name)
-        };
-        if let Some(Value::Object(parts)) = schema.get_mut("properties") {
-            parts.retain(|name, _| !is_gone(name));
-            for (name, value) in &self.default {
-                if let Some(Value::Object(part)) = parts.get_mut(name) {
-                    part.insert("default".to_owned(), value.clone());
-                }
-            }
-        }
-        let Some(Value::Array(required)) = schema.get_mut("required") else { return };
-        let needed = |name: &&Value| {
-            let name = name.as_str().unwrap_or_default();
-            let hidden = self.hide_parameters.iter().any(|hidden| hidden == name);
-            hidden && !self.pin.contains_key(name) && !self.default.contains_key(name)
-        };
-        for name in required.iter().filter(needed) {
-            problems
-                .push(format!("`tools.{tool}`: {name} is hidden, but the tool needs it; pin it"));
-        }
-        let is_settled = |name: &str| is_gone(name) || self.default.contains_key(name);
-        required.retain(|name| !name.as_str().is_some_and(is_settled));
-        if required.is_empty() {
-            schema.shift_remove("required");
-        }
-    }
-}
-
 // === impl Overlay ===
 
 impl Overlay {
-    fn new(overrides: &IndexMap<String, Override>, items: &[Item]) -> Self {
+    fn new(overrides: &IndexMap<String, ToolOverride>, items: &[Item]) -> Self {
         let mut overlay = Self::default();
-        for (tool, settled) in overrides {
+        for (tool, change) in overrides {
             let Some(item) = items.iter().find(|item| item.name == *tool) else {
                 let names = items.iter().map(|item| item.name.clone());
                 let near = nearest(tool, names).into_iter().next();
@@ -267,7 +176,7 @@ impl Overlay {
                 overlay.problems.push(format!("`tools.{tool}`: there is no such tool{hint}"));
                 continue;
             };
-            let new = settled.name.as_ref().filter(|new| *new != tool);
+            let new = change.name.as_ref().filter(|new| *new != tool);
             // A name that the server uses for another tool is taken, even if that tool is shown
             // under a new one.
             let is_taken = |new: &&String| {
@@ -279,7 +188,7 @@ impl Overlay {
                 overlay.problems.push(problem);
             }
             let name = new.filter(|new| !is_taken(new)).unwrap_or(tool).clone();
-            let (definition, problems) = settled.apply(tool, &name, &item.definition);
+            let (definition, problems) = apply(change, tool, &name, &item.definition);
             overlay.problems.extend(problems);
             if name != *tool {
                 overlay.own.insert(name.clone(), tool.clone());
@@ -297,5 +206,70 @@ impl Overlay {
     /// Returns the server's own name for a tool.
     pub(crate) fn own_name<'a>(&'a self, name: &'a str) -> &'a str {
         self.own.get(name).map_or(name, String::as_str)
+    }
+}
+
+/// Returns the definition under its shown name, and the parts of the override that have no
+/// effect.
+fn apply(change: &ToolOverride, tool: &str, name: &str, definition: &Json) -> (Json, Vec<String>) {
+    let mut problems = Vec::new();
+    let Ok(Value::Object(mut shown)) = definition.read::<Value>() else {
+        return (definition.clone(), problems);
+    };
+    shown.insert("name".to_owned(), name.into());
+    for (key, words) in [("title", &change.title), ("description", &change.description)] {
+        if let Some(words) = words {
+            shown.insert(key.to_owned(), words.as_str().into());
+        }
+    }
+    if let Some(Value::Object(schema)) =
+        shown.get_mut("inputSchema").filter(|_| change.changes_arguments())
+    {
+        apply_to_schema(change, tool, schema, &mut problems);
+    }
+    let written = Json::from_value(&shown).unwrap_or_else(|_| definition.clone());
+    (written, problems)
+}
+
+fn apply_to_schema(
+    change: &ToolOverride,
+    tool: &str,
+    schema: &mut Map<String, Value>,
+    problems: &mut Vec<String>,
+) {
+    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    let parts = schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    let named = change.default.keys().chain(change.pin.keys()).chain(&change.hide_parameters);
+    for name in named.filter(|name| !parts.contains_key(*name)) {
+        // An open schema may accept the name, but it is more likely misspelt.
+        let near = nearest(name, parts.keys().cloned()).into_iter().next();
+        let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+        let how = if closed { "has no parameter" } else { "names no parameter" };
+        problems.push(format!("`tools.{tool}`: the tool {how} `{name}`{hint}"));
+    }
+    let is_gone = |name: &str| {
+        change.pin.contains_key(name) || change.hide_parameters.iter().any(|hidden| hidden == name)
+    };
+    if let Some(Value::Object(parts)) = schema.get_mut("properties") {
+        parts.retain(|name, _| !is_gone(name));
+        for (name, value) in &change.default {
+            if let Some(Value::Object(part)) = parts.get_mut(name) {
+                part.insert("default".to_owned(), value.clone());
+            }
+        }
+    }
+    let Some(Value::Array(required)) = schema.get_mut("required") else { return };
+    let needed = |name: &&Value| {
+        let name = name.as_str().unwrap_or_default();
+        let hidden = change.hide_parameters.iter().any(|hidden| hidden == name);
+        hidden && !change.pin.contains_key(name) && !change.default.contains_key(name)
+    };
+    for name in required.iter().filter(needed) {
+        problems.push(format!("`tools.{tool}`: {name} is hidden, but the tool needs it; pin it"));
+    }
+    let is_settled = |name: &str| is_gone(name) || change.default.contains_key(name);
+    required.retain(|name| !name.as_str().is_some_and(is_settled));
+    if required.is_empty() {
+        schema.shift_remove("required");
     }
 }

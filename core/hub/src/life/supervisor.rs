@@ -155,7 +155,9 @@ impl Supervisor {
                     }
                 }
             }
-            Err(error) => warn!(%error, cause = ?error.cause, "how servers were used is not known"),
+            Err(error) => {
+                warn!(%error, cause = ?error.cause, "the usage of servers cannot be read");
+            }
         }
     }
 
@@ -167,7 +169,7 @@ impl Supervisor {
         }
         // Counts that cannot be saved stay valid in this process, and are not saved later.
         if let Err(error) = self.ports.usage.add(&rows, self.hour() - KEPT_HOURS).await {
-            warn!(%error, cause = ?error.cause, "how servers were used is not kept");
+            warn!(%error, cause = ?error.cause, "the usage of servers cannot be saved");
         }
     }
 

@@ -31,7 +31,7 @@ impl Server {
         {
             // The lock is held, so that no new use can begin meanwhile.
             self.backend.disconnect();
-            info!(server = %self.name(), ?idle, "stopped, because nobody uses it");
+            info!(server = %self.name(), ?idle, "stopped, because it is idle");
             return;
         }
         let patience = if holds.in_flight() { LONG_WAIT } else { SILENCE };

@@ -7,26 +7,26 @@ use capstan_model::ServerName;
 use futures::lock::{Mutex as Turn, MutexGuard};
 use tracing::{debug, info, warn};
 
+use super::approved_digests::ApprovedDigests;
 use super::fingerprint::{pins, sum};
-use super::firsts::Firsts;
-use super::sums::Sums;
+use super::first_seen::FirstSeen;
 use super::{Odd, PinRules, Pins, Seen, Standing};
 use crate::ports::{Approved, Changes, Clock, Item, Newcomer, Pin, PinOwner, PinStore, StoreError};
 
 /// The store of approved definitions, with its caches and locks.
-pub(super) struct Kept {
+pub(super) struct CachedPins {
     pub(super) store: Arc<dyn PinStore>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) changes: Arc<Changes>,
-    sums: Sums,
-    firsts: Firsts,
+    approved_digests: ApprovedDigests,
+    first_seen: FirstSeen,
     /// One lock per server, so that concurrent comparisons of its list are a single-flight.
     turns: HashMap<ServerName, Turn<()>>,
 }
 
-// === impl Kept ===
+// === impl CachedPins ===
 
-impl Kept {
+impl CachedPins {
     pub(super) fn new(
         store: Arc<dyn PinStore>,
         clock: Arc<dyn Clock>,
@@ -34,7 +34,14 @@ impl Kept {
         servers: impl Iterator<Item = ServerName>,
     ) -> Self {
         let turns = servers.map(|server| (server, Turn::default())).collect();
-        Self { store, clock, changes, sums: Sums::default(), firsts: Firsts::default(), turns }
+        Self {
+            store,
+            clock,
+            changes,
+            approved_digests: ApprovedDigests::default(),
+            first_seen: FirstSeen::default(),
+            turns,
+        }
     }
 
     /// Waits until no other task compares the list of a server.
@@ -74,12 +81,12 @@ impl Kept {
         items: &Arc<[Item]>,
     ) -> Result<Odd, Arc<StoreError>> {
         let (owner, sum) = (rules.owner(server), sum(items));
-        let mut seen = self.sums.get(&*self.store).await?;
+        let mut seen = self.approved_digests.get(&*self.store).await?;
         if !seen.contains_key(&owner) {
             let new = Newcomer { owner: owner.clone(), sum: sum.clone(), items: Arc::clone(items) };
-            self.firsts.begin(&*self.store, new).await?;
+            self.first_seen.begin(&*self.store, new).await?;
             // Another process may have been first, with a different list.
-            seen = self.sums.get(&*self.store).await?;
+            seen = self.approved_digests.get(&*self.store).await?;
         }
         if seen.get(&owner).is_some_and(|whole| whole.as_ref() == Some(&sum)) {
             return Ok(unexpected(rules, items).collect());
@@ -108,7 +115,7 @@ impl Kept {
         if pins.iter().all(is_same)
             && let Err(error) = self.store.note(&owner, &sum, changes).await
         {
-            debug!(%server, %error, "what was approved is compared one by one the next time, too");
+            debug!(%server, %error, "the pins are compared one by one again the next time");
         }
         if rules.is_strict() || odd.is_empty() {
             return Ok(odd);
@@ -174,7 +181,7 @@ fn unexpected(rules: &PinRules, items: &[Item]) -> impl Iterator<Item = (String,
 
 fn say_broken(server: &ServerName, error: &StoreError) {
     let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
-    warn!(%server, %error, cause, "its tools cannot be compared with what was approved");
+    warn!(%server, %error, cause, "its tools cannot be compared with their pins");
 }
 
 #[cfg(test)]

@@ -4,17 +4,17 @@
 //! tool is asked about, and a tool whose definition changed is refused until the operator has
 //! reviewed it: a server cannot show one thing and become another. Changes of a trusted server are
 //! only logged. `fingerprint` defines what counts as a change, `compare` compares a list with the
-//! approved definitions, `sums` finds lists that need no comparison, `firsts` approves servers that
-//! were never seen, `hub` compares every list before it is used.
+//! approved definitions, `approved_digests` finds lists that need no comparison, `first_seen`
+//! approves servers that were never seen, `hub` compares every list before it is used.
 //!
 //! **Invariant:** pins never permit anything; they only make a verdict stricter.
 
 mod compare;
 pub(crate) mod fingerprint;
-mod firsts;
+mod first_seen;
 mod hub;
 mod seen;
-mod sums;
+mod approved_digests;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use capstan_model::{By, ItemId, Ruling, ServerName, Trust, Verdict};
 use capstan_policy::Step;
 use capstan_policy::combine::{Tie, tighten};
-use compare::{Kept, unknown};
+use compare::{CachedPins, unknown};
 use fingerprint::{pin, pins};
 use seen::{Enough, Seen};
 use tracing::warn;
@@ -86,7 +86,7 @@ pub struct Review {
 /// The approved definitions of all servers.
 #[derive(Default)]
 pub struct Pins {
-    kept: Option<Kept>,
+    kept: Option<CachedPins>,
     servers: HashMap<ServerName, PinRules>,
     seen: Mutex<HashMap<ServerName, Seen>>,
     version: AtomicU64,
@@ -107,7 +107,7 @@ impl Pins {
         changes: Arc<Changes>,
         servers: HashMap<ServerName, PinRules>,
     ) -> Self {
-        let kept = Some(Kept::new(store, clock, changes, servers.keys().cloned()));
+        let kept = Some(CachedPins::new(store, clock, changes, servers.keys().cloned()));
         Self { kept, servers, ..Self::default() }
     }
 
@@ -257,10 +257,10 @@ impl Pins {
             Standing::New => (Verdict::Ask, format!("a new tool, see capstan pins {server}")),
             Standing::Changed => {
                 let why = format!("a changed tool, see capstan pins {server}");
-                (Verdict::Deny, format!("{why}; to approve it: capstan pins {server} --approve"))
+                (Verdict::Deny, format!("{why}; to pin it: capstan pins {server} --approve"))
             }
             Standing::Lost => {
-                let why = "approvals were lost or cannot be read; approve this server once";
+                let why = "pins were lost or cannot be read; pin the tools of this server once";
                 (Verdict::Deny, format!("{why}: capstan pins {server} --approve"))
             }
             Standing::Unexpected => (Verdict::Deny, "expected_tools".to_owned()),
@@ -388,7 +388,7 @@ fn tell(server: &ServerName, before: Option<&Odd>, odd: &Odd) {
     let (lost, unexpected) = (count(Standing::Lost), count(Standing::Unexpected));
     warn!(
         %server, new, changed, lost, unexpected,
-        "its tools are not those that were approved; `capstan pins {server}` shows what changed"
+        "its tools differ from their pins; `capstan pins {server}` shows the changes"
     );
 }
 

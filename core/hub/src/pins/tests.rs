@@ -31,7 +31,7 @@ impl Memory {
         Arc::new(Self { 0: Some(Mutex::default()), ..Self::default() })
     }
 
-    /// The number of lookups of sums.
+    /// The number of lookups of digests.
     pub(super) fn looks(&self) -> u64 {
         self.2.load(Ordering::Acquire)
     }
@@ -62,15 +62,17 @@ impl PinStore for Memory {
         Box::pin(ready(()))
     }
 
-    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
+    fn approved_digests(
+        &self,
+    ) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>> {
         let owner = |identity: &String| PinOwner { server: server(), identity: identity.clone() };
         self.2.fetch_add(1, Ordering::AcqRel);
-        let sums = self
+        let approved_digests = self
             .with(|all| all.iter().map(|(one, known)| (owner(one), known.sum.clone())).collect());
         // Other lookups begin during this one.
         Box::pin(async {
             tokio::task::yield_now().await;
-            sums.await
+            approved_digests.await
         })
     }
 

@@ -3,12 +3,14 @@
 use capstan_model::{CallError, ItemId};
 use capstan_wire::Json;
 
+use super::reach::is_uri;
 use super::record::Record;
+use super::resolve::by_uri;
 use super::screen::Passed;
-use super::side::{self, Admission, Asks, SideOp};
-use super::{Delivery, Flowing, Screened, walk};
+use super::side::{self, Admission, ApprovalFrom, SideOp};
+use super::{Delivery, Screened, Streaming, walk};
 use crate::hub::Hub;
-use crate::ports::{Settling, Unwritten};
+use crate::ports::{ResourceLists, Settling, Unwritten};
 use crate::{Call, Outcome, Requester, Session};
 
 /// A call that is being assembled. Assembling can require starting a server or asking a person.
@@ -69,9 +71,9 @@ impl<'a> Attempt<'a> {
     ) -> impl Future<Output = Result<Delivery, CallError>> + Send + 'a {
         async move {
             let result = match walk(self.hub, session, call, requester, &mut self.record).await {
-                Ok(Passed::Flowing(stream)) => {
-                    let flowing = Flowing::new(stream, self.record.keep());
-                    return Ok(Delivery::Flowing(Box::new(flowing)));
+                Ok(Passed::Streaming(stream)) => {
+                    let streaming = Streaming::new(stream, self.record.keep());
+                    return Ok(Delivery::Streaming(Box::new(streaming)));
                 }
                 Ok(Passed::Whole(screened)) => Ok(screened),
                 Err(error) => Err(error),
@@ -93,7 +95,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Decides on a side request as on a call of its item: by rules, rates and quota. The target of
-    /// `call` names the item's server.
+    /// `call` names the item's server, or is a URI in `resources`.
     ///
     /// # Errors
     /// When it may not be run. The attempt must be ended in any case.
@@ -102,14 +104,21 @@ impl<'a> Attempt<'a> {
         session: &Session,
         call: Call,
         op: SideOp,
-        asks: Asks<'_>,
+        approval_from: ApprovalFrom<'_>,
+        resources: Option<&dyn ResourceLists>,
     ) -> Result<Admission, CallError> {
-        let Some(id) = call.target.id() else {
-            let (kind, name) = (call.target.kind, call.target.name);
-            return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
+        let id = match (call.target.id(), resources) {
+            (Some(id), _) => id,
+            (None, Some(resources)) if is_uri(&call.target) => {
+                by_uri(self.hub, &call.caller, &call.target.name, resources).await?
+            }
+            (None, _) => {
+                let (kind, name) = (call.target.kind, call.target.name);
+                return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
+            }
         };
         self.record.meant(&id);
-        side::walk(self.hub, session, (id, call, op), asks, &mut self.record).await
+        side::walk(self.hub, session, (id, call, op), approval_from, &mut self.record).await
     }
 
     /// Closes this record without an entry, because the call opens its own record next.
@@ -126,10 +135,11 @@ impl<'a> Attempt<'a> {
         session: &Session,
         call: Call,
         op: SideOp,
-        asks: Asks<'_>,
+        approval_from: ApprovalFrom<'_>,
+        resources: Option<&dyn ResourceLists>,
     ) -> Result<Json, CallError> {
         self.record.by_method(op.method());
-        let result = match self.admit(session, call, op, asks).await {
+        let result = match self.admit(session, call, op, approval_from, resources).await {
             Ok(admission) => self.hub.run_side(admission).await,
             Err(error) => Err(error),
         };

@@ -80,6 +80,6 @@ async fn pin(hub: &Hub, resolved: &Resolved, ground: Ground) {
     }
     let item = Item { name: id.item.clone(), definition: definition.clone() };
     if let Err(error) = hub.pins.approve(&id.server, [&item]).await {
-        warn!(%error, tool = ?id.item, "that the tool was approved cannot be kept");
+        warn!(%error, tool = ?id.item, "the pin of an approved tool could not be saved");
     }
 }

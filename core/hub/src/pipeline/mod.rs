@@ -34,7 +34,7 @@ mod confirm;
 mod admit;
 mod send;
 mod screen;
-mod flowing;
+mod streaming;
 
 mod attempt;
 mod outgoing;
@@ -43,28 +43,28 @@ mod side;
 mod task;
 
 pub(crate) use permit::fallback;
-pub(crate) use resolve::{Found, nearest};
+pub(crate) use resolve::{Found, by_uri, nearest};
 
 pub use admit::Ticket;
 pub use attempt::Attempt;
-pub use flowing::{Delivery, Flowing};
 pub use outgoing::{
     Message, Outgoing, System, SystemMessage, TaskOp, TaskRequest, TaskSubscription,
 };
 pub use screen::{Screened, Shape};
-pub use side::{Admission, Asks, SideOp};
+pub use side::{Admission, ApprovalFrom, SideOp};
+pub use streaming::{Delivery, Streaming};
 pub use task::TaskHandle;
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, ServerName};
+use capstan_model::{CallError, Caller, ServerName, Verdict};
 use record::Record;
 use resolve::Resolved;
 use screen::Passed;
 
+use crate::explain::{DescribedCall, Explanation};
 use crate::hub::Hub;
 use crate::ports::Item;
-use crate::told::{Explained, Told};
 use crate::{Call, Check, Requester, Session};
 
 /// Runs all steps of `call`.
@@ -75,9 +75,9 @@ async fn walk(
     requester: Requester<'_>,
     record: &mut Record<'_>,
 ) -> Result<Passed, CallError> {
-    let reached = reach::reach(hub, call, record)?;
+    let reached = reach::reach(hub, call, requester.resources, record)?;
     let awake = wake::wake(hub, reached).await?;
-    let resolved = resolve::resolve(hub, awake, record).await?;
+    let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments)?;
     let permitted = permit::permit(hub, settled, record)?;
     let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
@@ -88,7 +88,11 @@ async fn walk(
 
 /// Looks up the item that `call` names, with the definition that its server lists.
 pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), CallError> {
-    let Resolved { id, definition, .. } = settled(hub, call, hub.limits.check_arguments).await?;
+    let resolved = settled(hub, call, hub.limits.check_arguments).await?;
+    let Resolved { id, definition, problem, .. } = resolved;
+    if let Some(problem) = problem {
+        return Err(*problem);
+    }
     Ok((id.server, Item { name: id.item, definition }))
 }
 
@@ -102,18 +106,24 @@ async fn settled(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallEr
 /// Runs `call` up to the verdict and returns every rule that was considered.
 ///
 /// Arguments are not checked against the schema: they may not be known yet.
-pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explained, CallError> {
+pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explanation, CallError> {
     if let Some((id, ruling)) = reach::out_of_reach(hub, &call) {
         // As for a real call, no server is started, so the item's effect is unknown.
-        let told = Told::new(Caller::clone(&call.caller), id, call.target.kind);
-        return Ok(Explained { ruling, ..told.explain(&hub.policy, hub.clock.now()) });
+        let described = DescribedCall::new(Caller::clone(&call.caller), id, call.target.kind);
+        return Ok(Explanation { ruling, ..described.explain(&hub.policy, hub.clock.now()) });
     }
-    let Resolved { id, effect, standing, call, .. } = settled(hub, call, Check::No).await?;
+    let Resolved { id, effect, standing, problem, call, .. } =
+        settled(hub, call, Check::No).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);
-    let told = Told { caller, id, kind, arguments, effect };
-    let mut explained = told.explain(&hub.policy, hub.clock.now());
+    let described = DescribedCall { caller, id, kind, arguments, effect };
+    let mut explained = described.explain(&hub.policy, hub.clock.now());
     let (ruling, step) = hub.pins.explain(&explained.id, standing, explained.ruling);
+    if ruling.verdict != Verdict::Deny
+        && let Some(problem) = problem
+    {
+        return Err(*problem);
+    }
     explained.ruling = ruling;
     explained.steps.extend(step);
     Ok(explained)

@@ -1,4 +1,4 @@
-//! Step 5: checks that the rules allow the call.
+//! Step 5: checks that the rules allow the call. The only step that asks them about the item.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct Permitted {
 
 pub(super) fn permit(
     hub: &Hub,
-    resolved: Resolved,
+    mut resolved: Resolved,
     record: &mut Record<'_>,
 ) -> Result<Permitted, CallError> {
     let decide = || {
@@ -34,6 +34,11 @@ pub(super) fn permit(
         Some(_) | None => decide(),
     };
     let ruling = hub.pins.tighten(&resolved.id, resolved.standing, ruling);
+    if ruling.verdict != Verdict::Deny
+        && let Some(problem) = resolved.problem.take()
+    {
+        return Err(*problem);
+    }
     record.ruled(&ruling);
     let question = match ruling.verdict {
         Verdict::Allow => None,

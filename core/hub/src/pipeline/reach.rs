@@ -1,11 +1,12 @@
 //! Step 1: checks that the caller may use the server at all. Starts nothing and reveals nothing.
 
-use capstan_model::{CallError, ItemId, Ruling};
+use capstan_model::{CallError, ItemId, Kind, Ruling, Target};
 use capstan_wire::duplicate::refuse_duplicates;
 
 use super::record::Record;
 use crate::Call;
 use crate::hub::Hub;
+use crate::ports::ResourceLists;
 
 /// Members of the params that decisions read, or that the pipeline replaces or removes. No other
 /// member may resemble one of them: a lenient server could read `Name` as `name`.
@@ -19,7 +20,16 @@ pub(super) struct Reached {
     pub(super) first: Option<ItemId>,
 }
 
-pub(super) fn reach(hub: &Hub, call: Call, record: &mut Record<'_>) -> Result<Reached, CallError> {
+pub(super) fn reach(
+    hub: &Hub,
+    call: Call,
+    resources: Option<&dyn ResourceLists>,
+    record: &mut Record<'_>,
+) -> Result<Reached, CallError> {
+    // A URI names no server. `resolve` finds one among the servers within reach.
+    if resources.is_some() && is_uri(&call.target) {
+        return checked(call, None);
+    }
     let first = hub.ids_of(&call.target).next();
     if let Some(id) = &first {
         record.meant(id);
@@ -31,6 +41,11 @@ pub(super) fn reach(hub: &Hub, call: Call, record: &mut Record<'_>) -> Result<Re
         return Err(CallError::Denied { item: id.to_string(), rule: ruling.rule });
     }
     checked(call, first)
+}
+
+/// True if the target is a resource that is named by its URI alone.
+pub(super) fn is_uri(target: &Target) -> bool {
+    target.kind == Kind::Resource && target.server.is_none()
 }
 
 /// Refuses params that a server could read differently than the rules do.

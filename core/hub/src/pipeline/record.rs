@@ -23,7 +23,7 @@ pub(super) struct Record<'a> {
 }
 
 /// An audit entry that stays open while an answer is streamed.
-pub(super) struct Kept {
+pub(super) struct OpenEntry {
     audit: Arc<dyn AuditLog>,
     clock: Arc<dyn Clock>,
     opened: Duration,
@@ -105,9 +105,9 @@ impl<'a> Record<'a> {
     }
 
     /// Keeps the entry open while the answer is streamed.
-    pub(super) fn keep(mut self) -> Kept {
+    pub(super) fn keep(mut self) -> OpenEntry {
         let (audit, clock) = (Arc::clone(&self.hub.audit), Arc::clone(&self.hub.clock));
-        Kept { audit, clock, opened: self.opened, entry: self.entry.take() }
+        OpenEntry { audit, clock, opened: self.opened, entry: self.entry.take() }
     }
 
     fn duration(&self) -> Duration {
@@ -157,9 +157,9 @@ impl Drop for Record<'_> {
     }
 }
 
-// === impl Kept ===
+// === impl OpenEntry ===
 
-impl Kept {
+impl OpenEntry {
     /// Counts bytes of the answer that were delivered.
     pub(super) fn add(&mut self, bytes: usize) {
         if let Some(entry) = &mut self.entry {
@@ -175,7 +175,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for OpenEntry {
     fn drop(&mut self) {
         if let Some(mut entry) = self.entry.take() {
             entry.duration = self.clock.monotonic().saturating_sub(self.opened);

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use capstan_model::name::SEPARATOR;
-use capstan_model::{CallError, Effect, ItemId, Kind};
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target};
 use capstan_wire::Json;
 
+use super::reach::is_uri;
 use super::record::Record;
 use super::wake::{Awake, listing_of, start, within_reach};
-use crate::catalog::{Fact, find_public};
+use crate::catalog::{Fact, find_public, mapped};
 use crate::hub::Hub;
 use crate::life::Lease;
-use crate::ports::{Item, Listing};
+use crate::ports::{Item, Listing, ResourceLists};
 use crate::{Call, Freshness, Standing};
 
 /// The maximum number of similar names in the error for an unknown name.
@@ -34,6 +35,9 @@ pub(super) struct Resolved {
     pub(super) lease: Option<Lease>,
     /// The list that contains the item.
     pub(super) items: Option<Arc<[Item]>>,
+    /// The reason why the tool cannot be called in this way. `permit` reports it to a caller who may
+    /// see the tool.
+    pub(super) problem: Option<Box<CallError>>,
     pub(super) call: Call,
 }
 
@@ -49,13 +53,56 @@ pub(crate) struct Found {
 
 pub(super) async fn resolve(
     hub: &Hub,
-    awake: Awake,
+    mut awake: Awake,
+    resources: Option<&dyn ResourceLists>,
     record: &mut Record<'_>,
 ) -> Result<Resolved, CallError> {
+    if let Some(resources) = resources.filter(|_| is_uri(&awake.call.target)) {
+        let Call { caller, target, .. } = &awake.call;
+        // Boxed because calls of tools are more frequent; it keeps their future small.
+        let id = Box::pin(by_uri(hub, caller, &target.name, resources)).await?;
+        awake.call.target = Target::exact(Kind::Resource, id.clone());
+        awake.first = Some(id);
+    }
     let resolved = find(hub, awake).await?;
     record.meant(&resolved.id);
     record.resolved(resolved.effect);
     Ok(resolved)
+}
+
+/// Finds the resource that a client knows by this URI.
+pub(crate) async fn by_uri(
+    hub: &Hub,
+    caller: &Caller,
+    uri: &str,
+    resources: &dyn ResourceLists,
+) -> Result<ItemId, CallError> {
+    if let Some(id) = mapped(uri)
+        && hub.servers.contains_key(&id.server)
+        && hub.policy.out_of_reach(caller, &id.server).is_none()
+    {
+        return Ok(id);
+    }
+    let unknown = || {
+        let (kind, name) = (Kind::Resource, uri.to_owned());
+        CallError::Unknown { kind, name, nearest: Vec::new() }
+    };
+    let listed = resources.uris(Listing::Resources).await.ok_or_else(unknown)?;
+    if let Some(id) = listed.get(uri) {
+        return Ok(id.clone());
+    }
+    let templates = resources.uris(Listing::Templates).await.ok_or_else(unknown)?;
+    if let Some(id) = templates.get(uri) {
+        return Ok(id.clone());
+    }
+    let server = templates.fitting(uri).or_else(|| {
+        // Resources need not be listed. If only one server has any, the URI belongs to it.
+        let mut servers = listed.servers().chain(templates.servers());
+        let first = servers.next()?;
+        servers.all(|other| other == first).then_some(first)
+    });
+    let server = server.ok_or_else(unknown)?.clone();
+    Ok(ItemId { server, item: uri.to_owned() })
 }
 
 /// Looks up the item, on the leased server first.
@@ -71,7 +118,7 @@ pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError>
         Some(fact) => fact.effect,
         None => hub.effect_of(&id, call.target.kind, &definition),
     };
-    Ok(Resolved { id, effect, definition, fact, standing, lease, items, call })
+    Ok(Resolved { id, effect, definition, fact, standing, lease, items, problem: None, call })
 }
 
 // === impl Resolved ===
@@ -79,8 +126,17 @@ pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError>
 impl Resolved {
     /// Creates the value for an item that is not looked up in a list.
     pub(super) fn unlisted(id: ItemId, effect: Effect, call: Call) -> Self {
-        let (definition, standing) = (Json::empty_object(), Standing::Approved);
-        Self { id, effect, definition, fact: None, standing, lease: None, items: None, call }
+        Self {
+            id,
+            effect,
+            definition: Json::empty_object(),
+            fact: None,
+            standing: Standing::Approved,
+            lease: None,
+            items: None,
+            problem: None,
+            call,
+        }
     }
 }
 

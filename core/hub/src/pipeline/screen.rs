@@ -6,7 +6,7 @@ use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
 use capstan_wire::{Json, Noted, Walk, object};
 
 use super::admit::Ticket;
-use super::flowing::Stream;
+use super::streaming::Stream;
 use super::task::TaskHandle;
 use crate::Answer;
 use crate::life::Lease;
@@ -31,7 +31,7 @@ pub(super) struct Origin {
 pub(super) enum Passed {
     Whole(Screened),
     /// Screened while it arrives.
-    Flowing(Stream),
+    Streaming(Stream),
 }
 
 /// Properties of a result, read from its members.
@@ -61,7 +61,7 @@ pub(super) fn screen(
             check_kind(&origin.id.server, &result)?;
             Ok(Passed::Whole(Screened::new(origin, result)))
         }
-        Answer::Flowing(flow) => Ok(Passed::Flowing(Stream::new(limit, origin, flow, lease))),
+        Answer::Streaming(flow) => Ok(Passed::Streaming(Stream::new(limit, origin, flow, lease))),
     }
 }
 
@@ -82,7 +82,7 @@ fn check_kind(server: &ServerName, result: &Json) -> Result<(), CallError> {
     if result.as_bytes().starts_with(b"{") {
         return Ok(());
     }
-    let problem = "a result that is no object".to_owned();
+    let problem = "a result that is not an object".to_owned();
     Err(CallError::Protocol { server: server.clone(), problem })
 }
 

@@ -124,7 +124,7 @@ fn end(span: Box<dyn Span>, result: &mut Result<Answer, CallError>) {
     let is_error =
         |result| object::get(result, "isError").is_some_and(|json| json.as_bytes() == b"true");
     match result {
-        Ok(Answer::Flowing(flow)) => flow.watched(move |ending| span.end(ending)),
+        Ok(Answer::Streaming(flow)) => flow.watched(move |ending| span.end(ending)),
         Ok(Answer::Whole(result)) if is_error(result) => span.end(Ending::ToolError),
         Ok(Answer::Whole(_)) => span.end(Ending::Answered),
         Err(error) => span.end(Ending::failed(error)),

@@ -1,5 +1,8 @@
 //! Step 4: fills in the item's own name and the fixed arguments, and checks the schema. The
 //! operator fixes arguments in the configuration. The params are not changed after this step.
+//!
+//! A problem with a tool is reported by `permit`, to a caller who may see the tool. A person gets to
+//! know at once that the schema cannot be used.
 
 use capstan_model::{CallError, Front, ItemId, Kind};
 use capstan_wire::{compose, object};
@@ -9,26 +12,38 @@ use crate::catalog::check_arguments;
 use crate::hub::Hub;
 use crate::{Call, Check};
 
-pub(super) fn settle(hub: &Hub, resolved: Resolved, check: Check) -> Result<Resolved, CallError> {
-    let Resolved { id, effect, definition, fact, standing, lease, items, call } = resolved;
-    let mut call = with_own_name(call, &id)?;
-    if call.target.kind == Kind::Tool {
-        let is_person = matches!(call.caller.front, Front::Cli | Front::Terminal);
-        let caller = &call.caller;
-        // A caller who may not see the tool gets no information about it, not even its schema.
-        let may_know = || hub.could_permit(&id, Kind::Tool, effect, caller);
-        if hub.catalog.overrides.settles(&id) && may_know() {
-            call.params = hub.catalog.overrides.settle(&id, call.params)?;
+pub(super) fn settle(
+    hub: &Hub,
+    mut resolved: Resolved,
+    check: Check,
+) -> Result<Resolved, CallError> {
+    resolved.call = with_own_name(resolved.call, &resolved.id)?;
+    if resolved.call.target.kind == Kind::Tool
+        && let Err(problem) = settle_tool(hub, &mut resolved, check)
+    {
+        let is_hidden = matches!(problem, CallError::Hidden { .. });
+        if is_hidden && is_person(&resolved.call) {
+            return Err(problem);
         }
-        match hub.refuse_bad_schema(&id, &definition, fact.as_deref()) {
-            Err(hidden) if is_person || may_know() => return Err(hidden),
-            Ok(()) | Err(_) => {}
-        }
-        if check == Check::Yes && !is_person && may_know() {
-            check_arguments(&id, &definition, &call.arguments())?;
-        }
+        resolved.problem = Some(Box::new(problem));
     }
-    Ok(Resolved { id, effect, definition, fact, standing, lease, items, call })
+    Ok(resolved)
+}
+
+fn settle_tool(hub: &Hub, resolved: &mut Resolved, check: Check) -> Result<(), CallError> {
+    let Resolved { id, definition, fact, call, .. } = resolved;
+    if hub.catalog.overrides.settles(id) {
+        call.params = hub.catalog.overrides.settle(id, call.params.clone())?;
+    }
+    hub.refuse_bad_schema(id, definition, fact.as_deref())?;
+    if check == Check::Yes && !is_person(call) {
+        check_arguments(id, definition, &call.arguments())?;
+    }
+    Ok(())
+}
+
+fn is_person(call: &Call) -> bool {
+    matches!(call.caller.front, Front::Cli | Front::Terminal)
 }
 
 /// Replaces the caller's spelling with the name that the server uses.

@@ -34,15 +34,15 @@ pub enum SideOp {
     Subscribe,
 }
 
-/// The approver who may be asked about a side request.
+/// Where the approval of a side request may come from. Earlier approvals always count.
 #[derive(Clone, Copy)]
-pub enum Asks<'a> {
-    /// An operator at another shell.
-    Elsewhere,
-    /// None: the request is sent on every keystroke. Earlier approvals count.
-    Nobody,
-    /// The approver at this front.
-    Here(&'a dyn Approver),
+pub enum ApprovalFrom<'a> {
+    /// From earlier approvals only: the request is sent on every keystroke.
+    Memory,
+    /// From the operator at another shell.
+    OtherShells,
+    /// From the approver at this front.
+    Front(&'a dyn Approver),
 }
 
 // === impl Admission ===
@@ -64,7 +64,7 @@ pub(super) async fn walk(
     hub: &Hub,
     session: &Session,
     (id, call, op): (ItemId, Call, SideOp),
-    asks: Asks<'_>,
+    approval_from: ApprovalFrom<'_>,
     record: &mut Record<'_>,
 ) -> Result<Admission, CallError> {
     let method = record.method().unwrap_or(op.method());
@@ -77,15 +77,17 @@ pub(super) async fn walk(
         let method = compose::string(method);
         let arguments = object::with_member(&question.arguments, "method", &method);
         question.arguments = arguments.unwrap_or_else(|_| question.arguments.clone());
-        if matches!(asks, Asks::Nobody) && !hub.approvals.remember(&session.memory, question) {
+        if matches!(approval_from, ApprovalFrom::Memory)
+            && !hub.approvals.remember(&session.memory, question)
+        {
             record.approved(Ground::Nobody);
             let (item, rule) = (question.id.to_string(), question.rule.clone());
             return Err(CallError::NotApproved { item, rule, open: None });
         }
     }
-    let approver = match asks {
-        Asks::Here(approver) => approver,
-        Asks::Elsewhere | Asks::Nobody => &Unattended,
+    let approver = match approval_from {
+        ApprovalFrom::Front(approver) => approver,
+        ApprovalFrom::OtherShells | ApprovalFrom::Memory => &Unattended,
     };
     let confirmed = confirm(hub, session, approver, permitted, record).await?;
     let ticket: Ticket = admit(hub, session, confirmed)?;
@@ -118,9 +120,9 @@ impl Hub {
         let lease = self.server(&admission.id.server)?.wake().await?;
         match lease.send(Outgoing::side(&admission)).await? {
             Answer::Whole(answer) => Ok(answer),
-            Answer::Flowing(_) => Err(CallError::Protocol {
+            Answer::Streaming(_) => Err(CallError::Protocol {
                 server: admission.id.server,
-                problem: "an answer in parts to a request that is no call".to_owned(),
+                problem: "a streamed answer to a request that is not a call".to_owned(),
             }),
         }
     }

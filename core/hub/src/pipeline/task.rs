@@ -1,5 +1,6 @@
 //! Tasks: operations on calls that continue as a task, for the caller who made the call.
 
+use std::future::ready;
 use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
@@ -7,11 +8,12 @@ use capstan_wire::{Json, compose, object};
 
 use super::attempt::Attempt;
 use super::outgoing::{Outgoing, TaskOp, TaskRequest, TaskSubscription};
+use super::record::Record;
 use super::screen::check_size;
 use crate::hub::Hub;
 use crate::life::Server;
 use crate::ports::{BoxFuture, Subscriber};
-use crate::{Answer, BackChannel, Call, Requester};
+use crate::{Answer, BackChannel, Call, Outcome, Requester};
 
 /// A caller's right to a task that their call has become. Only `screen` creates one.
 #[derive(Debug)]
@@ -41,6 +43,11 @@ impl TaskHandle {
         &self.id
     }
 
+    /// The call that an entry about the task is made from.
+    fn call_of(&self, caller: &Arc<Caller>) -> Call {
+        Call::new(Arc::clone(caller), Target::exact(self.kind, self.of.clone()), None)
+    }
+
     fn check_owner(&self, caller: &Caller) -> Result<(), CallError> {
         if self.owner.subject == caller.subject && self.owner.front == caller.front {
             return Ok(());
@@ -56,21 +63,22 @@ impl Hub {
     ///
     /// # Errors
     /// When the task is not the caller's, the server cannot be used, or its answer is too large.
-    pub async fn task(
-        &self,
-        caller: &Arc<Caller>,
-        handle: &TaskHandle,
+    pub fn task<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        handle: &'a TaskHandle,
         op: TaskOp,
-        params: &Json,
-        requester: Requester<'_>,
-    ) -> Result<Json, CallError> {
-        let target = Target::exact(handle.kind, handle.of.clone());
-        let call = Call::new(Arc::clone(caller), target, None);
-        let mut attempt = Attempt::at_once(self, &call).by_method(op.method());
+        params: &'a Json,
+        requester: Requester<'a>,
+    ) -> impl Future<Output = Result<Json, CallError>> + Send + 'a {
+        // Opened here and not in the future, which may be dropped before it runs.
+        let mut attempt = Attempt::at_once(self, &handle.call_of(caller)).by_method(op.method());
         attempt.found(&handle.of);
-        let result = self.ask_task(caller, handle, op, params, requester).await;
-        attempt.end(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
-        result
+        async move {
+            let result = self.ask_task(caller, handle, op, params, requester).await;
+            attempt.end(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
+            result
+        }
     }
 
     async fn ask_task(
@@ -100,30 +108,41 @@ impl Hub {
     /// Forwards notifications about tasks of `caller` to `subscriber`. This lasts until the server
     /// ends the subscription or the future is dropped. All tasks belong to one server. The future
     /// does not borrow the hub, which may be replaced meanwhile. The server gets the client's
-    /// `capabilities`.
+    /// `capabilities`. The subscription is recorded when it ends; if the subscriber ends it, as
+    /// abandoned.
     ///
     /// # Errors
     /// When a task is not the caller's, or the server cannot be used or sends no such
     /// notifications.
     pub fn follow(
         &self,
-        caller: &Caller,
+        caller: &Arc<Caller>,
         handles: &[Arc<TaskHandle>],
         capabilities: Json,
         subscriber: Arc<dyn Subscriber>,
     ) -> BoxFuture<'static, Result<Json, CallError>> {
-        let server = handles.first().map(|first| self.task_server(first).cloned());
-        let is_sound = handles.iter().try_for_each(|handle| handle.check_owner(caller));
-        let one = handles.first().map(|first| first.server());
-        let ids = handles.iter().filter(|handle| Some(handle.server()) == one);
+        let Some(first) = handles.first() else {
+            return Box::pin(ready(Ok(Json::empty_object())));
+        };
+        let mut record = Record::open(self, &first.call_of(caller));
+        record.by_method(TaskSubscription::METHOD);
+        record.meant(&first.of);
+        let entry = record.keep();
+        let owned = handles.iter().try_for_each(|handle| handle.check_owner(caller));
+        let server = owned.and_then(|()| self.task_server(first).cloned());
+        let ids = handles.iter().filter(|handle| handle.server() == first.server());
         let ids = ids.map(|handle| handle.id.clone()).collect();
         let subscription = TaskSubscription::new(ids, capabilities, subscriber);
         Box::pin(async move {
-            is_sound?;
-            match server {
-                Some(server) => send(&server?, Outgoing::follow(&subscription)).await,
-                None => Ok(Json::empty_object()),
-            }
+            let result = match &server {
+                Ok(server) => send(server, Outgoing::follow(&subscription)).await,
+                Err(error) => Err(error.clone()),
+            };
+            entry.end(match &result {
+                Ok(_) => Outcome::Answered,
+                Err(error) => Outcome::Failed(error.code()),
+            });
+            result
         })
     }
 
@@ -140,9 +159,9 @@ async fn send(server: &Arc<Server>, outgoing: Outgoing<'_>) -> Result<Json, Call
     let lease = server.wake().await?;
     match lease.send(outgoing).await? {
         Answer::Whole(answer) => Ok(answer),
-        Answer::Flowing(_) => Err(CallError::Protocol {
+        Answer::Streaming(_) => Err(CallError::Protocol {
             server: server.name().clone(),
-            problem: "an answer in parts to a request that is no call".to_owned(),
+            problem: "a streamed answer to a request that is not a call".to_owned(),
         }),
     }
 }

@@ -1,7 +1,7 @@
 //! The ports: traits through which the hub uses servers, people, storage and the clock.
 //!
-//! Servers and the clock are defined here, the client of a call in `client`, decisions on calls in
-//! `approver`, messages that belong to no call in `listener`, the audit log in `audit`, storage in
+//! Servers and the clock are defined here, the client of a call in `client`, the resources that it
+//! sees in `resources`, decisions on calls in `approver`, messages that belong to no call in `listener`, the audit log in `audit`, storage in
 //! `store`, `pins` and `rules`, and manifests and usage of servers in `life`.
 
 mod approver;
@@ -10,6 +10,7 @@ mod client;
 mod life;
 mod listener;
 mod pins;
+mod resources;
 mod rules;
 mod store;
 
@@ -21,6 +22,7 @@ pub use client::{
 pub use life::{Footprint, Manifests, Pace, UsageLog, UsageRow};
 pub use listener::{Changes, Listener};
 pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
+pub use resources::ResourceLists;
 pub use rules::{NewRule, NotSaved, RuleBook};
 pub use store::{Binding, Grant, Store, StoreError};
 

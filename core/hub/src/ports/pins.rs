@@ -17,7 +17,9 @@ pub trait PinStore: Send + Sync {
     /// Returns the servers seen so far, with the digests of lists that are approved as a whole. A
     /// list is known to be so by [`Self::begin`] or [`Self::note`], with no approval since. The
     /// result may omit some servers that were seen.
-    fn sums(&self) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>>;
+    fn approved_digests(
+        &self,
+    ) -> BoxFuture<'_, Result<HashMap<PinOwner, Option<String>>, StoreError>>;
 
     /// Returns the approved definitions of a server; `None` if the server was never seen.
     fn pins<'a>(

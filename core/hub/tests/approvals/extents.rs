@@ -168,7 +168,7 @@ async fn a_rule_that_cannot_be_written_is_said_to_be_so() {
     let answered = scene.world.hub.approvals().answer(&id, Answer::Yes(saved)).await;
     assert_eq!(
         answered.unwrap_err().to_string(),
-        "the rule was not written: the file is read-only"
+        "the rule could not be written: the file is read-only"
     );
     scene.refused("files__write", "{}").await;
     // At the front the call runs, and the answer holds for as long as the conversation.

@@ -30,7 +30,7 @@ async fn a_call_that_another_shell_says_no_to_does_not_run() {
     let ran = scene.call_answered("files__write", "{}", Answer::No).await;
     let error = ran.unwrap_err();
     let text =
-        "`files__write` was refused by whoever was asked (by rule `permissions.default: ask`)";
+        "`files__write` was refused when approval was requested (rule `permissions.default: ask`)";
     assert_eq!((error.to_string().as_str(), error.hint()), (text, None));
     assert_eq!(scene.grounds(), ["refused"]);
 }

@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use capstan_hub::ports::{AuditLog, Settling, Unwritten};
-use capstan_hub::{Answer, Call, Entry, Limits, Part, Rate, Rates};
-use capstan_model::{CallError, Caller, ErrorCode, Front, RateBy, Target};
-use capstan_policy::Pattern;
+use capstan_hub::{Answer, Call, Entry, Limits, Part, Rates};
+use capstan_model::{CallError, Caller, ErrorCode, Front, Target};
+use capstan_policy::{Pattern, Rate, RateBy};
 use futures::FutureExt;
 use futures::future::ready;
 
@@ -162,7 +162,10 @@ async fn a_call_that_could_not_be_written_down_is_not_made_and_costs_no_quota() 
     scene.world.change(|hub| hub.audit = Arc::clone(&log) as Arc<dyn AuditLog>);
     let refused = scene.call("files__read").await.unwrap_err();
     assert_eq!((refused.code(), refused.retryable()), (ErrorCode::Transient, true));
-    assert!(refused.to_string().contains("the call was not made: no space left"), "{refused}");
+    assert!(
+        refused.to_string().contains("the audit log cannot be written: no space left"),
+        "{refused}"
+    );
     let later = Call { part: Part::Later { approved: true }, ..tool("files__read") };
     assert!(scene.send(later).await.is_err());
     assert_eq!(scene.served().len(), 0);

@@ -31,6 +31,15 @@ fn a_caller_who_goes_away_before_the_call_is_put_together_leaves_one_abandoned_e
 }
 
 #[test]
+fn a_caller_who_goes_away_before_the_call_runs_leaves_one_abandoned_entry() {
+    let scene = Scene::with_server(files());
+    let (hub, session) = (&scene.world.hub, scene.world.hub.session());
+    drop(hub.call(&session, tool("files__read"), scene.person.requester()));
+    assert_eq!(scene.entry(), "tool - files__read; - - by -, -; abandoned -; 37>0");
+    assert_eq!(scene.served(), [""; 0]);
+}
+
+#[test]
 fn a_call_that_cannot_be_put_together_leaves_one_failed_entry() {
     let scene = Scene::with_server(files());
     let error = scene.world.hub.begin(&tool("files__read")).refuse(unreachable());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capstan_hub::approvals::Extent;
 use capstan_hub::ports::Approval;
-use capstan_hub::replay::{Judged, Kept, NoPast, Past, Reason};
+use capstan_hub::replay::{Judged, KnownArguments, NoPast, Past, Reason};
 use capstan_hub::{Entry, Ground, Keep};
 use capstan_model::{Front, Kind, Verdict};
 use capstan_policy::PolicySource;
@@ -128,7 +128,7 @@ fn the_address_of_a_resource_is_always_kept() {
     row.insert("kind".to_owned(), "resource".into());
     row.insert("item".to_owned(), "file:///a".into());
     let read = Past::read(&row).unwrap();
-    assert_eq!((read.told.kind, read.kept), (Kind::Resource, Kept::Whole));
+    assert_eq!((read.told.kind, read.kept), (Kind::Resource, KnownArguments::Whole));
     let deny = policy(&["files:*:uri=file:///a"], &[], &["*"]);
     assert!(matches!(judge(&row, &deny), Judged::Changed(_)));
     assert_eq!(judge(&row, &policy(&["files:*:uri=file:///b"], &[], &["*"])), Judged::Same);

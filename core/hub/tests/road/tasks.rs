@@ -2,24 +2,45 @@
 
 use std::sync::Arc;
 
-use capstan_hub::{Answer, TaskOp};
-use capstan_model::{CallError, Caller, Front};
+use capstan_hub::ports::Subscriber;
+use capstan_hub::{Answer, Outcome, TaskHandle, TaskOp};
+use capstan_model::{CallError, Caller, ErrorCode, Front};
+use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::ready;
 
 use super::{Scene, files, tool};
 use crate::world::{Server, json};
 
-#[tokio::test]
-async fn a_task_is_its_callers_and_each_operation_on_it_is_written_down() {
+/// A subscriber that is told nothing.
+struct Silent;
+
+impl Subscriber for Silent {
+    fn notify(&self, _: &str, _: &Json) {
+        unreachable!()
+    }
+}
+
+/// A scene with a task of its server, the right to it, and its owner.
+async fn scene_with_task() -> (Scene, TaskHandle, Arc<Caller>) {
     let task = r#"{"resultType":"task","taskId":"7","status":"working"}"#;
     let runs = move |_, _| ready(Ok(Answer::Whole(json(task)))).boxed();
     let scene = Scene::with_server(Server { runs: Box::new(runs), ..files() });
+    let (call, session) = (tool("files__read"), scene.world.hub.session());
+    let owner = Arc::clone(&call.caller);
+    let screened = scene.world.hub.call(&session, call, scene.person.requester()).await.unwrap();
+    (scene, screened.task().unwrap(), owner)
+}
+
+/// The method and the outcome of each entry.
+fn entries(scene: &Scene) -> Vec<(Option<&'static str>, Outcome)> {
+    scene.world.entries().iter().map(|entry| (entry.method, entry.outcome)).collect()
+}
+
+#[tokio::test]
+async fn a_task_is_its_callers_and_each_operation_on_it_is_written_down() {
+    let (scene, handle, owner) = scene_with_task().await;
     let hub = &scene.world.hub;
-    let call = tool("files__read");
-    let (owner, session) = (Arc::clone(&call.caller), hub.session());
-    let screened = hub.call(&session, call, scene.person.requester()).await.unwrap();
-    let handle = screened.task().unwrap();
     assert_eq!((handle.server().as_str(), handle.id()), ("files", "7"));
 
     let operate = async |caller: Arc<Caller>| {
@@ -33,4 +54,34 @@ async fn a_task_is_its_callers_and_each_operation_on_it_is_written_down() {
     let entries = scene.world.entries();
     let methods: Vec<_> = entries.iter().map(|entry| entry.method).collect();
     assert_eq!(methods, [None, Some("tasks/cancel"), Some("tasks/cancel")]);
+}
+
+#[tokio::test]
+async fn a_subscription_to_a_task_leaves_one_entry_however_it_ends() {
+    let (scene, handle, owner) = scene_with_task().await;
+    let (hub, handles) = (&scene.world.hub, [Arc::new(handle)]);
+    let follow = |caller| hub.follow(caller, &handles, json("{}"), Arc::new(Silent));
+    let other = Arc::new(Caller::named("mallory", Front::Gateway));
+    assert!(matches!(follow(&other).await, Err(CallError::Unknown { .. })));
+    // It reaches the server, which has no subscriptions.
+    assert!(matches!(follow(&owner).await, Err(CallError::Server { .. })));
+    drop(follow(&owner));
+    let listen = Some("subscriptions/listen");
+    let expected = [
+        (None, Outcome::Answered),
+        (listen, Outcome::Failed(ErrorCode::NotFound)),
+        (listen, Outcome::Failed(ErrorCode::NotFound)),
+        (listen, Outcome::Abandoned),
+    ];
+    assert_eq!(entries(&scene), expected);
+}
+
+#[tokio::test]
+async fn an_operation_that_is_dropped_before_it_runs_leaves_one_abandoned_entry() {
+    let (scene, handle, owner) = scene_with_task().await;
+    let params = json("{}");
+    let requester = scene.person.requester();
+    drop(scene.world.hub.task(&owner, &handle, TaskOp::Cancel, &params, requester));
+    let expected = [(None, Outcome::Answered), (Some("tasks/cancel"), Outcome::Abandoned)];
+    assert_eq!(entries(&scene), expected);
 }

@@ -8,7 +8,7 @@ use super::{Client, ClientError, OUR_NAME};
 
 /// The way in which a client connects to Capstan.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum ClientConnection {
     /// The client starts this program.
     Stdio {
         /// The program's full path.
@@ -85,10 +85,10 @@ pub(super) fn starts_us(entry: &Table) -> bool {
 }
 
 /// Builds our entry in a client's format.
-pub(super) fn of(client: Client, way: &Way) -> Result<Map<String, Json>, ClientError> {
+pub(super) fn of(client: Client, way: &ClientConnection) -> Result<Map<String, Json>, ClientError> {
     let entry = match way {
-        Way::Stdio { command, args } => started(client, command, args),
-        Way::Http { url } => reached(client, url)?,
+        ClientConnection::Stdio { command, args } => started(client, command, args),
+        ClientConnection::Http { url } => reached(client, url)?,
     };
     match entry {
         Json::Object(entry) => Ok(entry),
@@ -138,7 +138,7 @@ fn reached(client: Client, url: &str) -> Result<Json, ClientError> {
         Client::OpenCode => json!({ "type": "remote", "url": url, "enabled": true }),
         Client::Zeph => json!({ "id": OUR_NAME, "url": url }),
         Client::ClaudeDesktop => {
-            let why = "its file knows only programs to start";
+            let why = "its file supports only servers that are started as programs";
             return Err(ClientError::NoHttp { client: client.title(), why });
         }
         Client::Avelino => {

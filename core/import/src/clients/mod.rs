@@ -9,7 +9,7 @@ mod entry;
 mod json;
 mod toml;
 mod yaml;
-mod places;
+mod locations;
 
 use std::str::FromStr;
 
@@ -22,8 +22,8 @@ use capstan_config::source::problem::Problem;
 use capstan_config::source::syntax::Syntax;
 use capstan_config::source::tree::{Node, Table, Value};
 
-pub use entry::Way;
-pub use places::{Base, ClientPlace, Named, Use};
+pub use entry::ClientConnection;
+pub use locations::{Base, ClientFile, Named, Use};
 
 /// The name of our entry in the files of clients.
 pub const OUR_NAME: &str = "capstan";
@@ -90,7 +90,7 @@ pub enum ClientError {
     #[error("an entry named `{OUR_NAME}` that does not run Capstan is already in this file")]
     NotOurs,
     /// The client's file cannot contain an address.
-    #[error("{client} takes no address here: {why}")]
+    #[error("{client} cannot use an address: {why}")]
     NoHttp {
         /// The client's title.
         client: &'static str,
@@ -127,7 +127,12 @@ pub fn presence(client: Client, path: &str, text: &str) -> Result<Presence, Clie
 ///
 /// # Errors
 /// If the file cannot be read or has an entry of our name, or the client does not support this.
-pub fn put(client: Client, path: &str, text: &str, way: &Way) -> Result<String, ClientError> {
+pub fn put(
+    client: Client,
+    path: &str,
+    text: &str,
+    way: &ClientConnection,
+) -> Result<String, ClientError> {
     let entry = entry::of(client, way)?;
     let before = read(client, path, text)?;
     if entry::find(client, &before).is_some() {
@@ -194,7 +199,7 @@ fn read(client: Client, path: &str, text: &str) -> Result<Table, ClientError> {
 }
 
 fn unexpected(container: &[&str]) -> ClientError {
-    let why = "it is not written as a table of its own";
+    let why = "it is not a separate table";
     ClientError::Unexpected { key: container.join("."), why }
 }
 

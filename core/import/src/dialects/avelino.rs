@@ -79,7 +79,7 @@ fn audit(work: &mut Work<'_>) {
                 continue;
             }
             ("output", Some("file"), _) => continue,
-            ("output" | "path" | "index_path", ..) => "is not used; the log is one file of ours",
+            ("output" | "path" | "index_path", ..) => "is not used; Capstan writes one log file",
             ("log_arguments", ..) => "must be true or false",
             _ => "is not a known key",
         };

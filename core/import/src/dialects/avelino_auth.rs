@@ -51,14 +51,14 @@ pub(super) fn read(work: &mut Work<'_>) {
         if let Some(table) = auth.node.as_table() {
             providers(&mut work.report, table);
             if asks_for_auth(table) {
-                refuse(work, "serverAuth", auth, "auth of the gateway");
+                refuse(work, "serverAuth", auth, "authentication at the gateway");
             }
         }
     }
     let top = work.raw.get("acl");
     if let (Some(_), Some(top)) = (nested, top) {
-        let problem = Problem::error("`acl` stands both at the top and in `serverAuth`")
-            .help("keep one of them");
+        let problem =
+            Problem::error("`acl` is both at the top and in `serverAuth`").help("keep one of them");
         work.report.add(problem, "acl", &top.key);
         return;
     }
@@ -72,7 +72,7 @@ pub(super) fn read(work: &mut Work<'_>) {
 fn providers(report: &mut Report<'_>, auth: &Table) {
     if let Some(entry) = auth.get("provider") {
         let path = "serverAuth.provider";
-        let message = format!("`{path}` is an older key, and would leave the gateway open");
+        let message = format!("`{path}` is an older key that would leave the gateway open");
         let word = entry.node.as_text().unwrap_or("bearer");
         let problem = Problem::error(message).help(format!("write `\"providers\": [\"{word}\"]`"));
         report.add(problem, path, &entry.key);

@@ -32,7 +32,8 @@ const PLATFORM: &str = if cfg!(target_os = "macos") {
 
 pub(super) fn read(work: &mut Work<'_>) {
     let Some(plugin) = &work.file.plugin else {
-        let problem = Problem::error("this is no bundle").help("name the bundle: `FILE.mcpb`");
+        let problem =
+            Problem::error("the file is not a bundle").help("name the bundle: `FILE.mcpb`");
         work.report.add(problem, "", &(0..0));
         return;
     };
@@ -68,7 +69,7 @@ fn version(work: &mut Work<'_>) {
     let known = |node: &Node| node.as_text().is_some_and(|text| VERSIONS.contains(&text));
     if !entry.is_some_and(|entry| known(&entry.node)) {
         let span = entry.map_or(0..0, |entry| entry.node.span.clone());
-        let problem = Problem::warning("`manifest_version` is none that is known")
+        let problem = Problem::warning("`manifest_version` is not a known version")
             .help("this version reads 0.1 to 0.4; parts of the manifest may be left out");
         work.report.add(problem, "manifest_version", &span);
     }
@@ -79,14 +80,14 @@ fn what(one: &mut One<'_>, server: &Table, entry: &Entry) {
     let kind = server.get("type");
     if !kind.and_then(|kind| kind.node.as_text()).is_some_and(|kind| TYPES.contains(&kind)) {
         let span = kind.map_or_else(|| entry.key.clone(), |kind| kind.node.span.clone());
-        let problem = Problem::error("`server.type` is no kind of server that is known")
+        let problem = Problem::error("`server.type` is not a known kind of server")
             .help("write `node`, `python`, `binary` or `uv`");
         one.report.add(problem, "server.type", &span);
     }
     let start = server.get("entry_point");
     if !start.and_then(|start| start.node.as_text()).is_some_and(stays_inside) {
         let span = start.map_or_else(|| entry.key.clone(), |start| start.node.span.clone());
-        let problem = Problem::error("`server.entry_point` is no file of the bundle")
+        let problem = Problem::error("`server.entry_point` is not a file of the bundle")
             .help("name the server's main file, as in `\"server/index.js\"`");
         one.report.add(problem, "server.entry_point", &span);
     }
@@ -123,7 +124,7 @@ fn override_for_platform(one: &mut One<'_>) {
             }
             _ => {
                 let problem = Problem::warning(format!("`{at}` is not used"))
-                    .help("here stand `command`, `args` and `env`");
+                    .help("supported keys are `command`, `args` and `env`");
                 one.report.add(problem, at, &entry.key);
             }
         }
@@ -134,7 +135,7 @@ fn override_for_platform(one: &mut One<'_>) {
 fn without_config(one: &mut One<'_>, server: &Table, entry: &Entry) {
     let text = |key: &str| server.get(key).and_then(|entry| entry.node.as_text());
     let (Some("uv"), Some(start)) = (text("type"), text("entry_point")) else {
-        let problem = Problem::error("`server.mcp_config` does not say how to start the server")
+        let problem = Problem::error("`server.mcp_config` has no `command`")
             .help("write `\"mcp_config\": { \"command\": \"…\", \"args\": [\"…\"] }`");
         one.report.add(problem, "server.mcp_config", &entry.key);
         return;

@@ -62,7 +62,8 @@ fn finish(one: &mut One<'_>) {
     let typed = one.raw.get("type").or(one.raw.get("transport")).is_some();
     let (command, url) = (one.raw.get("command").is_some(), one.raw.get("url").is_some());
     if url && !command && !typed {
-        let message = format!("`{}` has a `url` but no `type`, which means stdio here", one.path);
+        let message =
+            format!("`{}` has a `url` but no `type`; the default type is stdio", one.path);
         let help = one.report.line("type", "\"http\"");
         one.warn("url", Problem::error(message).help(format!("write `{help}`")));
     }
@@ -71,7 +72,7 @@ fn finish(one: &mut One<'_>) {
     }
     match one.flag("lazy") {
         Some(false) => one.put("always_load", "lazy", Node::yes(one.span("lazy"))),
-        Some(true) => one.note("lazy", "tools are found by search when there are many"),
+        Some(true) => one.note("lazy", "tool search applies automatically if there are many tools"),
         None => {}
     }
 }

@@ -30,8 +30,8 @@ const KEYS: Keys = &[
     // These are keys of other programs that share the file.
     ("tools", To::ByHand),
     ("disabledTools", To::Tools("hide")),
-    ("alwaysAllow", To::Note("what runs without asking is for `permissions` to say")),
-    ("autoApprove", To::Note("what runs without asking is for `permissions` to say")),
+    ("alwaysAllow", To::Note("to run calls without asking, use `permissions`")),
+    ("autoApprove", To::Note("to run calls without asking, use `permissions`")),
 ];
 
 const LOGIN: Words = &[
@@ -131,7 +131,7 @@ fn finish(one: &mut One<'_>, project: Option<&Table>, path: &str) {
 fn timeout(one: &mut One<'_>, entry: &Entry) {
     if number(&entry.node).is_some_and(|number| number < LEAST_MILLISECONDS) {
         let message = format!("`{}` is below 1000 milliseconds", join(&one.path, "timeout"));
-        let help = "times are in milliseconds here; below 1000 they do not count";
+        let help = "times are in milliseconds; values below 1000 are ignored";
         one.warn("timeout", Problem::warning(message).help(help));
         return;
     }

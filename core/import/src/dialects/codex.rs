@@ -40,7 +40,7 @@ const KEYS: Keys = &[
     ("oauth_resource", To::ByHand),
     ("environment_id", To::ByHand),
     ("experimental_environment", To::ByHand),
-    ("omit_tools_from", To::Note("tools are found by search when there are many")),
+    ("omit_tools_from", To::Note("tool search applies automatically if there are many tools")),
     ("supports_parallel_tool_calls", To::Nothing),
     ("name", To::Nothing),
 ];
@@ -73,7 +73,11 @@ fn finish(one: &mut One<'_>) -> Vec<AutoAllow> {
     one.flat_login(&[("scopes", "scopes"), ("oauth_resource", "audience")]);
     match one.text("auth") {
         Some("oauth") => one.put_text("oauth", "auth", "auto"),
-        Some(_) => one.refuse("auth", "a login by another account", "remove it to be asked"),
+        Some(_) => one.refuse(
+            "auth",
+            "a login with another account",
+            "remove it to approve calls one by one",
+        ),
         None => {}
     }
     for key in ["environment_id", "experimental_environment"] {
@@ -148,8 +152,8 @@ fn approvals(one: &mut One<'_>) -> Vec<AutoAllow> {
         let other = other.into_iter().flatten().find(|key| *key != "approval_mode");
         if settings.is_none() || other.is_some() {
             let path = join(&join(&one.path, "tools"), tool);
-            let problem = Problem::error(format!("`{path}` has a key that is not known"))
-                .help("it knows `approval_mode`");
+            let problem = Problem::error(format!("`{path}` has an unknown key"))
+                .help("the supported key is `approval_mode`");
             one.report.add(problem, path, &entry.key);
         }
     }
@@ -168,9 +172,8 @@ fn approval(one: &mut One<'_>, key: &str, mode: &Node, pattern: &str) -> Option<
         }
         Some(_) | None => {
             let path = join(&one.path, key);
-            let problem =
-                Problem::error(format!("`{path}` has an approval mode that is not known"))
-                    .help("use \"auto\", \"prompt\", \"writes\" or \"approve\"");
+            let problem = Problem::error(format!("`{path}` has an unknown approval mode"))
+                .help("use \"auto\", \"prompt\", \"writes\" or \"approve\"");
             one.report.add(problem, path, &mode.span);
             None
         }

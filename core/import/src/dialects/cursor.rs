@@ -11,7 +11,7 @@ const KEYS: Keys = &[
     ("command", To::Key("command")),
     ("args", To::Key("args")),
     ("env", To::Key("env")),
-    ("envFile", To::Refuse("variables out of a file", "list them under `env`")),
+    ("envFile", To::Refuse("variables from a file", "list them under `env`")),
     ("cwd", To::Key("cwd")),
     ("url", To::Key("url")),
     ("serverUrl", To::Key("url")),
@@ -20,7 +20,7 @@ const KEYS: Keys = &[
     ("disabled", To::Key("disabled")),
     ("description", To::Key("description")),
     ("disabledTools", To::Tools("hide")),
-    ("alwaysAllow", To::Note("what runs without asking is for `permissions` to say")),
+    ("alwaysAllow", To::Note("to run calls without asking, use `permissions`")),
 ];
 
 const LOGIN: Words = &[

@@ -121,7 +121,10 @@ fn finish(one: &mut One<'_>) -> Option<AutoAllow> {
         Some(Some(false)) | None => None,
         Some(None) => {
             let message = format!("`{}` must be true or false", join(&one.path, "trust"));
-            one.warn("trust", Problem::error(message).help("remove it to be asked"));
+            one.warn(
+                "trust",
+                Problem::error(message).help("remove it to approve calls one by one"),
+            );
             None
         }
     }
@@ -220,7 +223,7 @@ fn notes(work: &mut Work<'_>, mcp: Option<&Table>) {
     for (path, entry) in [("mcp.lazy", lazy), ("auth.noBrowser", auth)] {
         if let Some(entry) = entry.filter(|entry| entry.node.as_bool() == Some(true)) {
             let problem = Problem::warning(format!("`{path}` has no effect in this version"))
-                .help("it may stay; nothing is lost");
+                .help("you can keep it");
             work.report.add(problem, path, &entry.key);
         }
     }

@@ -16,7 +16,7 @@ const KEYS: Keys = &[
     ("command", To::Key("command")),
     ("args", To::Key("args")),
     ("env", To::ByHand),
-    ("envFile", To::Refuse("variables out of a file", "list them under `env`")),
+    ("envFile", To::Refuse("variables from a file", "list them under `env`")),
     ("cwd", To::Key("cwd")),
     ("url", To::Key("url")),
     ("headers", To::Key("headers")),
@@ -26,7 +26,7 @@ const KEYS: Keys = &[
     ("tools", To::ByHand),
     ("timeout", To::Time(Unit::Milliseconds, &["timeout"])),
     ("disabled", To::Key("disabled")),
-    ("dev", To::Note("servers are not watched or debugged here")),
+    ("dev", To::Note("Capstan does not watch or debug servers")),
     ("gallery", To::Nothing),
     ("version", To::Nothing),
 ];
@@ -70,7 +70,7 @@ fn finish(one: &mut One<'_>) {
             one.put("sandbox", "sandboxEnabled", node);
         }
         (Some(false), _) | (None, None) => {}
-        (None, Some(_)) => one.note("sandbox", "it counts only with `sandboxEnabled`"),
+        (None, Some(_)) => one.note("sandbox", "it applies only with `sandboxEnabled`"),
     }
     one.tools_or_all("tools");
 }

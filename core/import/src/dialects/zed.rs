@@ -20,7 +20,7 @@ const KEYS: Keys = &[
     ("headers", To::Key("headers")),
     ("timeout", To::Time(Unit::Seconds, &["timeout"])),
     ("oauth", To::ByHand),
-    ("settings", To::Note("it is for an extension of Zed")),
+    ("settings", To::Note("it configures an extension of Zed")),
     ("remote", To::Note("servers start on this machine")),
 ];
 
@@ -87,7 +87,7 @@ fn extension(work: &mut Work<'_>, path: String, entry: &Entry) {
     if enabled.and_then(|entry| entry.node.as_bool()) != Some(false) {
         let problem =
             Problem::warning(format!("`{path}` is not used: an extension of Zed runs it"))
-                .help("give the server a `command` or a `url` of its own");
+                .help("give the server a `command` or a `url`");
         work.report.add(problem, path, &entry.key);
     }
 }
@@ -120,7 +120,7 @@ fn program(one: &mut One<'_>, command: &Table) {
             "timeout" => continue,
             _ => {
                 let problem = Problem::warning(format!("`{path}` is not used"))
-                    .help("it knows `path`, `args` and `env`");
+                    .help("supported keys are `path`, `args` and `env`");
                 one.report.add(problem, path, &entry.key);
                 continue;
             }
@@ -152,9 +152,9 @@ fn permission(one: &mut One<'_>, id: &str, tool: &str, entry: &Entry) -> Option<
             }
             _ => {
                 let problem = Problem::error(format!(
-                    "`{path}` asks for rules over the text of a call, which this version does not do"
+                    "`{path}` asks for rules about the text of a call, which this version does not support"
                 ));
-                let help = "remove it, or write rules over arguments in a native file";
+                let help = "remove it, or write rules about arguments in a native file";
                 one.report.add(problem.help(help), path, &entry.key);
             }
         }

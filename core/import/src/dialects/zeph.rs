@@ -31,8 +31,8 @@ const KEYS: Keys = &[
     ("roots", To::ByHand),
     ("oauth", To::ByHand),
     ("env_isolation", To::ByHand),
-    ("tool_metadata", To::Refuse("how sensitive tools are", "use `permissions` in a native file")),
-    ("media_passthrough", To::Note("media are always passed on")),
+    ("tool_metadata", To::Refuse("sensitivity of tools", "use `permissions` in a native file")),
+    ("media_passthrough", To::Note("media are always forwarded")),
     ("max_description_bytes", To::Note("descriptions are capped at 2 KiB")),
 ];
 
@@ -130,7 +130,7 @@ fn finish(one: &mut One<'_>) {
         one.put("expected_tools", "expected_tools", entry.node.clone());
     }
     if one.flag("env_isolation") == Some(false) {
-        one.note("env_isolation", "a server never inherits the whole environment");
+        one.note("env_isolation", "servers never inherit the whole environment");
     }
     one.login("oauth", LOGIN);
     roots(one);
@@ -169,11 +169,7 @@ fn policy(one: &mut One<'_>, policy: &Table, listed: Option<&[String]>) {
                 let problem = Problem::error(format!(
                     "`{path}` asks for a rate limit, which this version does not enforce"
                 ));
-                one.report.add(
-                    problem.help("remove it if you can do without it"),
-                    path,
-                    &entry.key,
-                );
+                one.report.add(problem.help("remove it if you do not need it"), path, &entry.key);
                 continue;
             }
             _ => {
@@ -233,7 +229,7 @@ fn vault(one: &mut One<'_>) {
             if entry.node.as_text().is_some_and(|text| text.starts_with("vault:")) {
                 let path = join(&join(&one.path, key), name);
                 let problem = Problem::error(format!("`{path}` is in Zeph's vault"))
-                    .help("put it into a variable of the environment, and write `${NAME}`");
+                    .help("put it into an environment variable, and write `${NAME}`");
                 one.report.add(problem, path, &entry.node.span);
             }
         }
@@ -250,7 +246,7 @@ fn settings(work: &mut Work<'_>, mcp: &Table) {
             None => {
                 let help = match nearest(key, MCP.iter().map(|(known, _)| *known)) {
                     Some(nearest) => format!("did you mean `{nearest}`?"),
-                    None => "it may stay; nothing is lost".to_owned(),
+                    None => "you can keep it".to_owned(),
                 };
                 let problem = Problem::warning(format!("`{path}` is not used")).help(help);
                 work.report.add(problem, path, &entry.key);
@@ -275,12 +271,12 @@ fn setting(work: &mut Work<'_>, key: &str, path: String, entry: &Entry) {
         }
         ("elicitation_warn_sensitive_fields", Some(false)) => {
             let problem = Problem::warning(format!("`{path}` is not used"))
-                .help("a question for a secret is always marked as one");
+                .help("questions about secrets are always marked");
             work.report.add(problem, path, &entry.key);
         }
         ("default_env_isolation", Some(false)) => {
             let problem = Problem::warning(format!("`{path}` is not used"))
-                .help("a server never inherits the whole environment");
+                .help("servers never inherit the whole environment");
             work.report.add(problem, path, &entry.key);
         }
         ("tool_discovery", _) => {

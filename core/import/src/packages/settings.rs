@@ -95,7 +95,7 @@ fn declarations(work: &mut Work<'_>) {
     for (name, entry) in &table.entries {
         let path = join(key, name);
         if setting(name, &entry.node).is_none() {
-            let message = format!("`{path}` has no type that is known");
+            let message = format!("`{path}` has no known type");
             let help = "write `\"type\"`: `string`, `number`, `boolean`, `directory` or `file`";
             work.report.add(Problem::error(message).help(help), path, &entry.key);
         }
@@ -140,10 +140,11 @@ fn file_problem(path: &str) -> Option<Problem> {
     if !stays_inside(path) {
         let message = format!("`mcpServers` names `{path}`, which is not in the plugin's folder");
         return Some(
-            Problem::error(message).help("name a file of the plugin, as `./servers.json`"),
+            Problem::error(message)
+                .help("name a file in the plugin's folder, as in `./servers.json`"),
         );
     }
-    let message = format!("`mcpServers` names the bundle `{path}`, which is not read from here");
+    let message = format!("`mcpServers` names the bundle `{path}`, which must be read by itself");
     is_bundle(path)
         .then(|| Problem::error(message).help("name the bundle itself: `--config FILE.mcpb`"))
 }

@@ -34,14 +34,14 @@ pub struct Offer {
 #[derive(Clone, Debug)]
 pub struct Chosen {
     /// The way to reach the server.
-    pub way: Way,
+    pub way: Delivery,
     /// The variables that the user can or must set.
     pub needs: Vec<Need>,
 }
 
 /// A way to reach an offered server.
 #[derive(Clone, Debug)]
-pub enum Way {
+pub enum Delivery {
     /// As an entry of the configuration.
     Entry(Box<NewServer>),
     /// As a bundle that has to be fetched first.
@@ -68,13 +68,13 @@ pub struct Need {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadOffer {
     /// The text is not a valid `server.json`.
-    #[error("this is no description of a server: {0}")]
+    #[error("not a description of a server: {0}")]
     Shape(String),
     /// It has no package and no address of a supported kind.
-    #[error("it has no package and no address that can be used ({0})")]
+    #[error("the server has no usable package and no usable address ({0})")]
     Nothing(String),
     /// A text in it has unusual characters, or could be read as an option or a variable.
-    #[error("its {what} `{text}` is not a plain one")]
+    #[error("the {what} `{text}` contains unexpected characters")]
     Odd {
         /// The kind of text.
         what: &'static str,
@@ -193,11 +193,11 @@ impl Offer {
         Choosing { prefix, needs: Vec::new(), odd: None }
     }
 
-    fn chosen(&self, mut way: Way, choosing: Choosing) -> Result<Chosen, BadOffer> {
+    fn chosen(&self, mut way: Delivery, choosing: Choosing) -> Result<Chosen, BadOffer> {
         if let Some(text) = choosing.odd {
             return Err(BadOffer::Odd { what: "value", text });
         }
-        if let (Way::Entry(entry), false) = (&mut way, self.description.is_empty()) {
+        if let (Delivery::Entry(entry), false) = (&mut way, self.description.is_empty()) {
             entry.description = Some(self.description.clone());
         }
         Ok(Chosen { way, needs: choosing.needs })
@@ -207,12 +207,12 @@ impl Offer {
 // === impl Choosing ===
 
 impl Choosing {
-    fn package(&mut self, package: &Package) -> Result<Option<Way>, BadOffer> {
+    fn package(&mut self, package: &Package) -> Result<Option<Delivery>, BadOffer> {
         let Package { identifier, version, .. } = package;
         let kind = package.registry_type.as_str();
         if kind == "mcpb" {
             let (url, sha256) = (identifier.clone(), package.file_sha256.clone());
-            return Ok(Some(Way::Bundle { url, sha256 }));
+            return Ok(Some(Delivery::Bundle { url, sha256 }));
         }
         plain("package", identifier, "@._-/:+")?;
         plain("version", version, "._-+")?;
@@ -244,10 +244,10 @@ impl Choosing {
         let after = if kind == "nuget" { own(&["--yes", "--"]) } else { Vec::new() };
         let args = before.iter().cloned().chain(runtime).chain([name]).chain(after).chain(rest);
         let program = NewProgram { command: command.to_owned(), args: args.collect(), env };
-        Ok(Some(Way::Entry(Box::new(NewServer::new(NewTarget::Stdio(program))))))
+        Ok(Some(Delivery::Entry(Box::new(NewServer::new(NewTarget::Stdio(program))))))
     }
 
-    fn remote(&mut self, remote: &Transport) -> Result<Option<Way>, BadOffer> {
+    fn remote(&mut self, remote: &Transport) -> Result<Option<Delivery>, BadOffer> {
         let odd = || BadOffer::Odd { what: "address", text: remote.url.clone() };
         if !(remote.url.starts_with("https://") || remote.url.starts_with("http://")) {
             return Err(odd());
@@ -259,7 +259,7 @@ impl Choosing {
             "sse" => NewTarget::Sse(new),
             _ => return Ok(None),
         };
-        Ok(Some(Way::Entry(Box::new(NewServer::new(target)))))
+        Ok(Some(Delivery::Entry(Box::new(NewServer::new(target)))))
     }
 
     /// Builds the words of a command line: flags with their values, and positional arguments.

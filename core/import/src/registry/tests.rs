@@ -5,7 +5,7 @@ use super::*;
 /// Returns the command line or address of the chosen way, and its variables.
 #[track_caller]
 fn shown(chosen: &Chosen) -> String {
-    let Way::Entry(entry) = &chosen.way else { return format!("{:?}", chosen.way) };
+    let Delivery::Entry(entry) = &chosen.way else { return format!("{:?}", chosen.way) };
     let pairs = |pairs: &IndexMap<String, String>| {
         let pairs = pairs.iter().map(|(name, value)| format!(" {name}={value}"));
         pairs.collect::<String>()
@@ -48,7 +48,7 @@ fn each_kind_of_package_is_started_by_its_own_program() {
     let bundle = r#""packages":[{"registryType":"mcpb","identifier":"https://h/x.mcpb",
         "fileSha256":"abc"}]"#;
     let chosen = offer(bundle).unwrap().choose(None).unwrap();
-    assert!(matches!(chosen.way, Way::Bundle { .. }), "{chosen:?}");
+    assert!(matches!(chosen.way, Delivery::Bundle { .. }), "{chosen:?}");
 }
 
 #[test]

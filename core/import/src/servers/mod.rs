@@ -175,8 +175,10 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
         for allowed in
             conventions.auto_allows.iter().filter(|allowed| Some(&allowed.server) == name.as_ref())
         {
-            notes
-                .push(format!("`{}` is not taken over: rules here decide what asks", allowed.path));
+            notes.push(format!(
+                "`{}` is not imported: Capstan's rules decide which calls ask",
+                allowed.path
+            ));
         }
         notes.extend(beside.clone());
         let carried = carry(display, entry, &habits).map(|carried| match verdict {
@@ -214,7 +216,9 @@ fn beside_servers(tree: &Table) -> Vec<String> {
     ];
     let found = found.into_iter().filter(|(_, is_there)| *is_there);
     found
-        .map(|(key, _)| format!("what the file says of all servers under `{key}` stays behind"))
+        .map(|(key, _)| {
+            format!("`{key}`, which applies to all servers of the file, is not imported")
+        })
         .collect()
 }
 
@@ -316,7 +320,7 @@ impl Carried {
             Value::Text(text) if text.ours => Json::String(text.value.clone()),
             Value::Text(text) => Json::String(self.rewritten(&text.value, habits)?),
             Value::Number(text) => serde_json::from_str(text)
-                .map_err(|_| NoWords(format!("`{text}` is not a number here")))?,
+                .map_err(|_| NoWords(format!("`{text}` is not a number")))?,
             Value::Bool(flag) => Json::Bool(*flag),
             Value::Moment(text) => Json::String(text.clone()),
             Value::Null => Json::Null,

@@ -47,7 +47,7 @@ impl Habits<'_> {
                 continue;
             };
             if out.text.ends_with('$') {
-                return Err(NoWords("a `$` before a variable".to_owned()));
+                return Err(NoWords("a `$` in front of a variable".to_owned()));
             }
             let written = form.strip_suffix(behind).unwrap_or(form);
             self.replace(found, written, &mut out)?;
@@ -77,7 +77,7 @@ impl Habits<'_> {
                 }
             },
             Form::Place(_) | Form::File(_) | Form::Foreign(_) | Form::Unclosed => {
-                return Err(NoWords(format!("`{written}` has no counterpart here")));
+                return Err(NoWords(format!("`{written}` has no equivalent in Capstan")));
             }
         };
         out.text.push_str(&new);
@@ -99,7 +99,9 @@ impl Native {
             let written = form.strip_suffix(behind).unwrap_or(form);
             // The default after the name may be a secret.
             let written = written.split_once(":-").map_or(written, |(name, _)| name);
-            let why = format!("`{written}` is plain text there, and would be a variable here");
+            let why = format!(
+                "`{written}` is plain text in that file, but would be a variable in Capstan's"
+            );
             return Err(NoWords(why));
         }
         let mut chars = form.chars();
@@ -154,12 +156,12 @@ mod tests {
     #[test]
     fn what_a_native_file_would_read_otherwise_is_refused() {
         for (forms, text, expected) in [
-            (Forms::Nothing, "x ${literal}", "`${literal}` is plain text there"),
-            (Forms::Editor, "${PLAIN}", "`${PLAIN}` is plain text there"),
-            (Forms::Curly, "${A:-b}", "`${A` is plain text there"),
-            (Forms::Editor, "${workspaceFolderBasename}", "has no counterpart"),
-            (Forms::Curly, "{file:~/key}", "has no counterpart"),
-            (Forms::Shell, "$%A%", "a `$` before a variable"),
+            (Forms::Nothing, "x ${literal}", "`${literal}` is plain text in that file"),
+            (Forms::Editor, "${PLAIN}", "`${PLAIN}` is plain text in that file"),
+            (Forms::Curly, "${A:-b}", "`${A` is plain text in that file"),
+            (Forms::Editor, "${workspaceFolderBasename}", "has no equivalent in Capstan"),
+            (Forms::Curly, "{file:~/key}", "has no equivalent in Capstan"),
+            (Forms::Shell, "$%A%", "a `$` in front of a variable"),
         ] {
             check(forms, MissingEnv::Error, text, expected);
         }

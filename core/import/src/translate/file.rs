@@ -66,7 +66,7 @@ impl<'a> Work<'a> {
         if table.is_none() {
             let what = entry.node.value.what();
             let problem = Problem::error(format!("`{key}` must be a table, not {what}"))
-                .help(format!("put the servers below `{key}`, each under its name"));
+                .help(format!("list the servers under `{key}`, by name"));
             self.report.add(problem, key, &entry.node.span);
         }
         table
@@ -125,7 +125,7 @@ impl<'a> Work<'a> {
     pub(crate) fn add(&mut self, mut one: One<'a>) {
         if self.servers.get(&one.display).is_some() {
             let name = &one.display;
-            let problem = Problem::error(format!("`{name}` is the second server of that name"))
+            let problem = Problem::error(format!("there are two servers named `{name}`"))
                 .help("rename one of them");
             self.report.add(problem, one.path, &one.at);
             return;
@@ -162,7 +162,7 @@ impl<'a> Work<'a> {
             }
             let like = |known: &&&str| strsim::jaro_winkler(known, key) > 0.94;
             if let Some(meant) = known.iter().find(like) {
-                let problem = Problem::warning(format!("`{key}` is not read"))
+                let problem = Problem::warning(format!("`{key}` is not used"))
                     .help(format!("did you mean `{meant}`?"));
                 self.report.add(problem, key, &entry.key);
             }

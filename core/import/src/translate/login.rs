@@ -27,7 +27,7 @@ impl One<'_> {
                 let path = join(&self.path, key);
                 let what = entry.node.value.what();
                 let problem = Problem::error(format!("`{path}` must be a table, not {what}"))
-                    .help("remove it to be asked when a login is needed");
+                    .help("remove it; you are asked when a login is needed");
                 self.warn(key, problem);
             }
         }

@@ -74,7 +74,7 @@ impl Outline {
     fn complain(&self, node: &Node, path: &str, report: &mut Report<'_>) {
         let expected = self.expected();
         let problem = Problem::error(format!("`{path}` must be {expected}"))
-            .help(format!("it is {} now", node.value.what()));
+            .help(format!("it is {}", node.value.what()));
         report.add(problem, path, &node.span);
     }
 
@@ -88,7 +88,7 @@ impl Outline {
                 let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
                 format!("one of {}", words.join(", "))
             }
-            Self::List(item) => format!("a list, each of it {}", item.expected()),
+            Self::List(item) => format!("a list, each entry {}", item.expected()),
             Self::Secrets(_) | Self::Table(_) => "a table".to_owned(),
             Self::OneOf(outlines) => {
                 let all: Vec<String> = outlines.iter().map(Self::expected).collect();

@@ -135,8 +135,8 @@ impl<'a> One<'a> {
         let Some((first, at)) = dropped.first().cloned() else { return };
         let names: Vec<String> = dropped.iter().map(|(name, _)| format!("`{name}`")).collect();
         let (path, names) = (self.path.clone(), names.join(", "));
-        let message = format!("`{path}` has `{winner}`, which counts instead of {names}");
-        let problem = Problem::warning(message).help("remove what is not needed");
+        let message = format!("`{path}` has `{winner}`, which replaces {names}");
+        let problem = Problem::warning(message).help("remove the keys that you do not need");
         self.report.add(problem, join(&path, &first), &at);
     }
 
@@ -152,8 +152,9 @@ impl<'a> One<'a> {
     ) -> Option<AutoAllow> {
         let file = self.report.file;
         if file.scope == Scope::Project && !file.approved {
-            let problem = Problem::warning(format!("`{path}` waits until the file is approved"))
-                .help("read the file, then run `capstan trust`");
+            let problem =
+                Problem::warning(format!("`{path}` is not started until you trust the file"))
+                    .help("read the file, then run `capstan trust`");
             self.report.add(problem, path, span);
             return None;
         }
@@ -206,14 +207,14 @@ impl<'a> One<'a> {
 
     pub(crate) fn refuse(&mut self, key: &str, what: &str, instead: &str) {
         let path = join(&self.path, key);
-        let message = format!("`{path}` asks for {what}, which this version does not do");
+        let message = format!("`{path}` asks for {what}, which this version does not support");
         self.warn(key, Problem::error(message).help(instead.to_owned()));
     }
 
     pub(crate) fn note(&mut self, key: &str, why: &str) {
         let path = join(&self.path, key);
         let problem = Problem::warning(format!("`{path}` is not used: {why}"));
-        self.warn(key, problem.help("it may stay; nothing is lost"));
+        self.warn(key, problem.help("you can keep it"));
     }
 
     /// Reports a problem with a key.
@@ -233,7 +234,9 @@ impl<'a> One<'a> {
         let program = self.report.file.dialect.unwrap_or(Dialect::Native).program();
         let lower = key.to_lowercase();
         let problem = if RESTRICTING.iter().any(|word| lower.contains(word)) {
-            Problem::error(format!("`{path}` is not a key of {program}, but seems to restrict"))
+            Problem::error(format!(
+                "`{path}` is not a key of {program}, but seems to restrict something"
+            ))
         } else {
             Problem::warning(format!("`{path}` is not a key of {program}; it is not used"))
         };

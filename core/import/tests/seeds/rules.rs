@@ -1,4 +1,4 @@
-//! Where the documents differ or are silent.
+//! Cases in which the programs' documents differ or say nothing.
 
 use std::time::Duration;
 

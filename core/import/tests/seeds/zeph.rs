@@ -143,7 +143,7 @@ comment = "Shell execution not permitted in this deployment"
     let with = |enabled: &str| {
         let loaded =
             zeph(&format!("[mcp]\nservers = []\n[tools.authorization]\n{enabled}\n{rules}"));
-        // Rules that nobody switched on or off are told of.
+        // Rules that are neither enabled nor disabled are reported.
         let warnings = usize::from(enabled.is_empty());
         assert_eq!((loaded.problems.len(), loaded.fatal().count()), (warnings, 0), "{enabled}");
         loaded.config.tools.authorization

@@ -6,8 +6,8 @@
 use capstan_model::Effect;
 use capstan_wire::{Json, object};
 
-use super::description::{self, Does, Spoken};
-use super::name::{self, Said};
+use super::description::{self, Action, DescriptionEvidence};
+use super::name::{self, Verb};
 use super::schema::{self, Choices, Shape};
 use super::words::{self, Sense};
 
@@ -24,8 +24,8 @@ pub(super) struct Judged {
 
 /// All evidence about a tool.
 struct Evidence {
-    said: Said,
-    spoken: Spoken,
+    said: Verb,
+    spoken: DescriptionEvidence,
     shape: Shape,
 }
 
@@ -46,19 +46,19 @@ pub(super) fn classify(tool: &str, definition: &Json) -> Judged {
     let mut reasons = evidence.reasons();
     reasons.extend(tipped);
     let destroys = match evidence.said {
-        Said::Destroys(verb) => Some(verb),
-        Said::Writes(_)
-        | Said::Acts(_)
-        | Said::Thing(_)
-        | Said::Noun(_)
-        | Said::ThingRead(_)
-        | Said::Torn(..)
-        | Said::Brings(_)
-        | Said::Reads(_)
-        | Said::Looks(_)
-        | Said::Computes(_)
-        | Said::Nothing
-        | Said::Odd => None,
+        Verb::Destroys(verb) => Some(verb),
+        Verb::Writes(_)
+        | Verb::Acts(_)
+        | Verb::Thing(_)
+        | Verb::Noun(_)
+        | Verb::ThingRead(_)
+        | Verb::Torn(..)
+        | Verb::Brings(_)
+        | Verb::Reads(_)
+        | Verb::Looks(_)
+        | Verb::Computes(_)
+        | Verb::Nothing
+        | Verb::Odd => None,
     };
     Judged { effect, confidence, reasons, destroys }
 }
@@ -68,56 +68,56 @@ pub(super) fn classify(tool: &str, definition: &Json) -> Judged {
 impl Evidence {
     #[expect(clippy::match_same_arms, reason = "rows of a table, kept together by the name's side")]
     fn weigh(&self) -> Verdict {
-        use Does::{Acts, Brings, Computes, Looks, Pictures, Reads, Thing, Writes};
+        use Action::{Acts, Brings, Computes, Looks, Pictures, Reads, Thing, Writes};
         let does = self.spoken.head.as_ref().map(|head| head.does);
         match (&self.said, does) {
-            (Said::Destroys(_), _) => Verdict::write(98),
-            (Said::Writes(_), _) => Verdict::write(92),
-            (Said::Torn(_, change), _) => self.weigh_torn(change, does),
+            (Verb::Destroys(_), _) => Verdict::write(98),
+            (Verb::Writes(_), _) => Verdict::write(92),
+            (Verb::Torn(_, change), _) => self.weigh_torn(change, does),
 
-            (Said::Acts(_) | Said::Thing(_) | Said::Noun(_), Some(Writes | Acts | Thing)) => {
+            (Verb::Acts(_) | Verb::Thing(_) | Verb::Noun(_), Some(Writes | Acts | Thing)) => {
                 Verdict::write(80)
             }
-            (Said::Acts(verb) | Said::Thing(verb) | Said::Noun(verb), Some(Pictures))
+            (Verb::Acts(verb) | Verb::Thing(verb) | Verb::Noun(verb), Some(Pictures))
                 if pictures(verb) =>
             {
                 self.computed()
             }
-            (Said::Acts(_), Some(Reads)) => self.unknown(),
-            (Said::Acts(_), Some(Looks)) if self.spoken.claims_read => self.unknown(),
-            (Said::Acts(_), Some(Looks | Brings | Computes | Pictures) | None) => {
+            (Verb::Acts(_), Some(Reads)) => self.unknown(),
+            (Verb::Acts(_), Some(Looks)) if self.spoken.claims_read => self.unknown(),
+            (Verb::Acts(_), Some(Looks | Brings | Computes | Pictures) | None) => {
                 Verdict::write(60)
             }
-            (Said::Thing(_) | Said::Noun(_), Some(Reads | Looks)) => self.read(65),
-            (Said::Thing(_) | Said::Noun(_), Some(Brings | Computes | Pictures)) => self.unknown(),
-            (Said::Thing(_), None) => Verdict::write(55),
-            (Said::Noun(_), None) => self.unknown(),
+            (Verb::Thing(_) | Verb::Noun(_), Some(Reads | Looks)) => self.read(65),
+            (Verb::Thing(_) | Verb::Noun(_), Some(Brings | Computes | Pictures)) => self.unknown(),
+            (Verb::Thing(_), None) => Verdict::write(55),
+            (Verb::Noun(_), None) => self.unknown(),
 
-            (Said::ThingRead(_), Some(Reads | Looks)) => self.read(75),
-            (Said::ThingRead(_), Some(Writes | Acts)) => Verdict::write(70),
-            (Said::ThingRead(_), Some(Thing | Brings | Computes | Pictures) | None) => {
+            (Verb::ThingRead(_), Some(Reads | Looks)) => self.read(75),
+            (Verb::ThingRead(_), Some(Writes | Acts)) => Verdict::write(70),
+            (Verb::ThingRead(_), Some(Thing | Brings | Computes | Pictures) | None) => {
                 self.unknown()
             }
 
-            (Said::Reads(_), Some(Reads | Looks)) => self.read(90),
-            (Said::Looks(_), Some(Reads | Looks)) => self.read(85),
-            (Said::Reads(_), Some(Computes | Brings | Pictures) | None) => self.read(75),
-            (Said::Looks(_), Some(Computes) | None) | (Said::Reads(_), Some(Thing)) => {
+            (Verb::Reads(_), Some(Reads | Looks)) => self.read(90),
+            (Verb::Looks(_), Some(Reads | Looks)) => self.read(85),
+            (Verb::Reads(_), Some(Computes | Brings | Pictures) | None) => self.read(75),
+            (Verb::Looks(_), Some(Computes) | None) | (Verb::Reads(_), Some(Thing)) => {
                 self.read(65)
             }
             // `grep` prints its matches, but not on paper.
-            (Said::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
-            (Said::Reads(_), Some(Acts)) => self.unknown(),
+            (Verb::Reads(word), Some(Acts)) if word == "grep" => self.read(70),
+            (Verb::Reads(_), Some(Acts)) => self.unknown(),
             // The description disambiguates the verb of the name: "check a box".
-            (Said::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),
-            (Said::Looks(_), Some(Acts | Thing | Brings | Pictures)) => self.unknown(),
+            (Verb::Looks(word), Some(Acts)) if self.begins_with(word) => Verdict::write(70),
+            (Verb::Looks(_), Some(Acts | Thing | Brings | Pictures)) => self.unknown(),
 
-            (Said::Computes(_), Some(Reads | Looks | Computes | Pictures) | None) => {
+            (Verb::Computes(_), Some(Reads | Looks | Computes | Pictures) | None) => {
                 self.computed()
             }
-            (Said::Computes(_), Some(Acts | Thing | Brings)) => self.unknown(),
-            (Said::Brings(_), Some(Pictures)) => self.computed(),
-            (Said::Brings(_), Some(Acts | Thing | Brings | Reads | Looks | Computes) | None) => {
+            (Verb::Computes(_), Some(Acts | Thing | Brings)) => self.unknown(),
+            (Verb::Brings(_), Some(Pictures)) => self.computed(),
+            (Verb::Brings(_), Some(Acts | Thing | Brings | Reads | Looks | Computes) | None) => {
                 if self.file().is_some() {
                     Verdict::write(60)
                 } else {
@@ -125,26 +125,26 @@ impl Evidence {
                 }
             }
             (
-                Said::Reads(_) | Said::Looks(_) | Said::Computes(_) | Said::Brings(_),
+                Verb::Reads(_) | Verb::Looks(_) | Verb::Computes(_) | Verb::Brings(_),
                 Some(Writes),
             ) => Verdict::write(60),
 
-            (Said::Nothing, _) => self.weigh_nameless(does),
-            (Said::Odd, Some(Writes)) => Verdict::write(70),
-            (Said::Odd, _) => self.unknown(),
+            (Verb::Nothing, _) => self.weigh_nameless(does),
+            (Verb::Odd, Some(Writes)) => Verdict::write(70),
+            (Verb::Odd, _) => self.unknown(),
         }
     }
 
     /// Without a verb in the name, the description decides.
-    fn weigh_nameless(&self, does: Option<Does>) -> Verdict {
+    fn weigh_nameless(&self, does: Option<Action>) -> Verdict {
         match does {
-            Some(Does::Reads) => self.read(70),
-            Some(Does::Looks) => self.read(60),
-            Some(Does::Writes) => Verdict::write(85),
-            Some(Does::Acts) => Verdict::write(70),
-            Some(Does::Thing) => Verdict::write(55),
-            Some(Does::Computes | Does::Pictures) => self.computed(),
-            Some(Does::Brings) | None => self.unknown(),
+            Some(Action::Reads) => self.read(70),
+            Some(Action::Looks) => self.read(60),
+            Some(Action::Writes) => Verdict::write(85),
+            Some(Action::Acts) => Verdict::write(70),
+            Some(Action::Thing) => Verdict::write(55),
+            Some(Action::Computes | Action::Pictures) => self.computed(),
+            Some(Action::Brings) | None => self.unknown(),
         }
     }
 
@@ -154,18 +154,18 @@ impl Evidence {
     }
 
     /// A reading verb and a verb of change, which may be a noun: `get_merge_request`.
-    fn weigh_torn(&self, change: &str, does: Option<Does>) -> Verdict {
+    fn weigh_torn(&self, change: &str, does: Option<Action>) -> Verdict {
         let is_noun = words::is_noun_too(change) || words::base(change) == Some(Sense::Thing);
         match does {
-            Some(Does::Writes | Does::Acts) => Verdict::write(80),
-            Some(Does::Reads) if is_noun => self.read(60),
+            Some(Action::Writes | Action::Acts) => Verdict::write(80),
+            Some(Action::Reads) if is_noun => self.read(60),
             Some(
-                Does::Reads
-                | Does::Thing
-                | Does::Brings
-                | Does::Looks
-                | Does::Computes
-                | Does::Pictures,
+                Action::Reads
+                | Action::Thing
+                | Action::Brings
+                | Action::Looks
+                | Action::Computes
+                | Action::Pictures,
             )
             | None => self.unknown(),
         }
@@ -189,7 +189,7 @@ impl Evidence {
         }
         let does = self.spoken.head.as_ref().map(|head| head.does);
         let reads_twice =
-            matches!((&self.said, does), (Said::Reads(_) | Said::Looks(_), Some(Does::Reads)));
+            matches!((&self.said, does), (Verb::Reads(_) | Verb::Looks(_), Some(Action::Reads)));
         if let Choices::Write(value) = &self.shape.choices {
             // A list may be filtered by kinds of changes.
             let effect = if reads_twice { Effect::Unknown } else { Effect::Write };
@@ -234,15 +234,15 @@ impl Evidence {
             )
         };
         if let Some(argument) = &self.shape.of_code {
-            let only_looks_at_it = matches!(self.said, Said::Reads(_)) && is_data(argument);
+            let only_looks_at_it = matches!(self.said, Verb::Reads(_)) && is_data(argument);
             let is_query =
                 matches!(argument.as_str(), "sql" | "statement" | "cypher" | "sql_query");
             let is_fine = only_looks_at_it || (is_query && self.spoken.claims_read);
             return (!is_fine).then(|| format!("argument: `{argument}` can say anything"));
         }
         let does = self.spoken.head.as_ref().map(|head| head.does);
-        let is_query = matches!(&self.said, Said::Looks(word) if word == "query");
-        let queries = is_query || does == Some(Does::Looks);
+        let is_query = matches!(&self.said, Verb::Looks(word) if word == "query");
+        let queries = is_query || does == Some(Action::Looks);
         let is_open = queries && self.spoken.speaks_sql && !self.spoken.claims_read;
         is_open.then(|| "description: a query that can say anything".to_owned())
     }
@@ -256,32 +256,32 @@ impl Evidence {
     fn reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         match &self.said {
-            Said::Destroys(verb) => reasons.push(format!("name: `{verb}` takes away")),
-            Said::Writes(verb) => reasons.push(format!("name: `{verb}` changes something")),
-            Said::Acts(verb) => reasons.push(format!("name: `{verb}` acts")),
-            Said::Thing(word) | Said::Noun(word) => {
+            Verb::Destroys(verb) => reasons.push(format!("name: `{verb}` takes away")),
+            Verb::Writes(verb) => reasons.push(format!("name: `{verb}` changes something")),
+            Verb::Acts(verb) => reasons.push(format!("name: `{verb}` acts")),
+            Verb::Thing(word) | Verb::Noun(word) => {
                 reasons.push(format!("name: `{word}` may be a verb of change"));
             }
-            Said::Torn(verb, other) => {
+            Verb::Torn(verb, other) => {
                 reasons.push(format!("name: `{verb}` reads, but there is `{other}`"));
             }
-            Said::Brings(verb) => reasons.push(format!("name: `{verb}` may leave a file")),
-            Said::Reads(verb) | Said::Looks(verb) | Said::ThingRead(verb) => {
+            Verb::Brings(verb) => reasons.push(format!("name: `{verb}` may leave a file")),
+            Verb::Reads(verb) | Verb::Looks(verb) | Verb::ThingRead(verb) => {
                 reasons.push(format!("name: `{verb}` reads"));
             }
-            Said::Computes(verb) => reasons.push(format!("name: `{verb}` works something out")),
-            Said::Nothing => reasons.push("name: no verb".to_owned()),
-            Said::Odd => reasons.push("name: cannot be read for sure".to_owned()),
+            Verb::Computes(verb) => reasons.push(format!("name: `{verb}` works something out")),
+            Verb::Nothing => reasons.push("name: no verb".to_owned()),
+            Verb::Odd => reasons.push("name: cannot be read for sure".to_owned()),
         }
         if let Some(head) = &self.spoken.head {
             let what = match head.does {
-                Does::Writes => "changes something",
-                Does::Acts => "acts",
-                Does::Thing => "may be a verb of change",
-                Does::Brings => "may leave a file",
-                Does::Reads | Does::Looks => "reads",
-                Does::Computes => "works something out",
-                Does::Pictures => "a picture",
+                Action::Writes => "changes something",
+                Action::Acts => "acts",
+                Action::Thing => "may be a verb of change",
+                Action::Brings => "may leave a file",
+                Action::Reads | Action::Looks => "reads",
+                Action::Computes => "works something out",
+                Action::Pictures => "a picture",
             };
             reasons.push(format!("description: `{}` {what}", head.word));
         }

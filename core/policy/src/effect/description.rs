@@ -9,7 +9,7 @@ use super::words::{self, Form, Sense};
 
 /// The evidence in a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Spoken {
+pub(super) struct DescriptionEvidence {
     /// The verb of the first sentence.
     pub(super) head: Option<Head>,
     /// A verb of change that is joined to it: "get or *update*".
@@ -26,14 +26,14 @@ pub(super) struct Spoken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     /// The kind of action.
-    pub(super) does: Does,
+    pub(super) does: Action,
     /// The verb as written.
     pub(super) word: String,
 }
 
 /// The kind of action in a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Does {
+pub(super) enum Action {
     /// Changes something.
     Writes,
     /// Makes something happen.
@@ -54,7 +54,7 @@ pub(super) enum Does {
 
 /// The connection of a verb to the head.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Link {
+enum VerbDistance {
     /// Only verbs and joints in between: "list, create or close".
     Chain,
     /// Other words in between.
@@ -112,38 +112,44 @@ const CLAIMS: [&str; 14] = [
 ];
 
 /// Parses a description.
-pub(super) fn read(description: &str) -> Spoken {
+pub(super) fn read(description: &str) -> DescriptionEvidence {
     let text = lower(description);
     let sentences = sentences(without_label(&text));
-    let Some((first, rest)) = sentences.split_first() else { return Spoken::default() };
+    let Some((first, rest)) = sentences.split_first() else {
+        return DescriptionEvidence::default();
+    };
     let head = head(first);
-    let mut spoken = Spoken {
+    let mut evidence = DescriptionEvidence {
         joined: head.as_ref().and_then(|(at, _)| joined(first, *at)),
         head: head.and_then(|(at, does)| Some(Head::new(does, first.get(at)?))),
         later: later(first, rest),
         claims_read: claims_read(&text),
         speaks_sql: words::names_language(&text),
     };
-    if spoken.head.is_none() {
+    if evidence.head.is_none() {
         match foreign::read(&text) {
-            Some(foreign::Said::Writes(word)) => spoken.head = Some(Head::new(Does::Writes, word)),
-            Some(foreign::Said::Reads(word)) => spoken.head = Some(Head::new(Does::Reads, word)),
+            Some(foreign::VerbEffect::Writes(word)) => {
+                evidence.head = Some(Head::new(Action::Writes, word));
+            }
+            Some(foreign::VerbEffect::Reads(word)) => {
+                evidence.head = Some(Head::new(Action::Reads, word));
+            }
             None => {}
         }
     }
-    spoken
+    evidence
 }
 
 // === impl Head ===
 
 impl Head {
-    fn new(does: Does, word: &str) -> Self {
+    fn new(does: Action, word: &str) -> Self {
         Self { does, word: word.to_owned() }
     }
 }
 
 /// The verb of the first sentence, and its position.
-fn head(words: &[&str]) -> Option<(usize, Does)> {
+fn head(words: &[&str]) -> Option<(usize, Action)> {
     let mut is_inside = false;
     for (at, word) in words.iter().enumerate().take(MAX_BEFORE_HEAD) {
         let before = at.checked_sub(1).and_then(|at| words.get(at)).copied().unwrap_or_default();
@@ -152,7 +158,7 @@ fn head(words: &[&str]) -> Option<(usize, Does)> {
             continue;
         }
         if words::tells(word) && (!is_inside || word.ends_with('s')) {
-            return Some((at, Does::Reads));
+            return Some((at, Action::Reads));
         }
         if let Some((sense, form)) = words::verb(word) {
             let is_verb = match form {
@@ -190,26 +196,26 @@ fn is_lead_in(word: &str, rest: &[&str]) -> bool {
 }
 
 /// The kind of action of the verb at the head.
-fn taken(word: &str, sense: Sense, rest: &[&str]) -> Does {
+fn taken(word: &str, sense: Sense, rest: &[&str]) -> Action {
     let stem = word.strip_suffix('s').unwrap_or(word);
     if among(LIGHT, stem) && rest.iter().take(6).any(|word| among(READING_NOUNS, word)) {
-        return Does::Looks;
+        return Action::Looks;
     }
     // Checking a box changes it.
     if stem == "check" && rest.iter().take(6).any(|word| among(BOXES, word)) {
-        return Does::Acts;
+        return Action::Acts;
     }
     match sense {
-        Sense::Destroys | Sense::Writes => Does::Writes,
-        Sense::Acts | Sense::Brings if takes_picture(stem, rest) => Does::Pictures,
-        Sense::Acts => Does::Acts,
+        Sense::Destroys | Sense::Writes => Action::Writes,
+        Sense::Acts | Sense::Brings if takes_picture(stem, rest) => Action::Pictures,
+        Sense::Acts => Action::Acts,
         Sense::Thing => match rest.first() {
-            Some(next) if words::leads_to_object(next) => Does::Acts,
-            Some(_) | None => Does::Thing,
+            Some(next) if words::leads_to_object(next) => Action::Acts,
+            Some(_) | None => Action::Thing,
         },
-        Sense::Brings => Does::Brings,
-        Sense::Reads | Sense::Looks => Does::Reads,
-        Sense::Computes => Does::Computes,
+        Sense::Brings => Action::Brings,
+        Sense::Reads | Sense::Looks => Action::Reads,
+        Sense::Computes => Action::Computes,
     }
 }
 
@@ -226,7 +232,7 @@ fn takes_picture(verb: &str, rest: &[&str]) -> bool {
 
 /// Finds a verb of change that is joined to the head: "get or update", "finds a mail and marks it".
 fn joined(words: &[&str], head: usize) -> Option<String> {
-    let mut link = Link::Chain;
+    let mut link = VerbDistance::Chain;
     let is_third = words.get(head).is_some_and(|word| word.ends_with('s'));
     let mut before = words.get(head).copied().unwrap_or_default();
     for (at, word) in words.iter().enumerate().skip(head + 1) {
@@ -244,7 +250,7 @@ fn joined(words: &[&str], head: usize) -> Option<String> {
         }
         let is_chained = is_joint(word) || (follows_joint && words::verb(word).is_some());
         if !is_chained {
-            link = Link::Apart;
+            link = VerbDistance::Apart;
         }
         before = word;
     }
@@ -260,8 +266,8 @@ fn stored(words: &[&str], head: usize) -> Option<String> {
     Some(format!("into … {target}"))
 }
 
-fn is_joined_verb(word: &str, sense: Sense, form: Form, next: &str, link: Link) -> bool {
-    let is_chain = link == Link::Chain;
+fn is_joined_verb(word: &str, sense: Sense, form: Form, next: &str, link: VerbDistance) -> bool {
+    let is_chain = link == VerbDistance::Chain;
     let has_object = words::leads_to_object(next);
     match (sense, form) {
         (Sense::Destroys | Sense::Writes, Form::Base) => {
@@ -304,7 +310,7 @@ fn about_itself(words: &[&str]) -> Option<String> {
     let word = words.get(at)?;
     let (sense, form) = words::verb(word)?;
     let rest = words.get(at + 1..).unwrap_or_default();
-    if taken(word, sense, rest) == Does::Looks {
+    if taken(word, sense, rest) == Action::Looks {
         return None;
     }
     if TAKES.iter().any(|verb| word.starts_with(verb)) {

@@ -2,7 +2,7 @@
 
 /// The effect at the beginning of a description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum VerbEffect {
     /// It changes something.
     Writes(&'static str),
     /// It reads.
@@ -25,7 +25,7 @@ const BEGINNING: usize = 40;
 const JOINTS: [char; 8] = ['并', '且', '和', '或', '与', '、', '后', '及'];
 
 /// Parses the beginning of a text: the first verb, and a verb of change that is joined to it.
-pub(super) fn read(text: &str) -> Option<Said> {
+pub(super) fn read(text: &str) -> Option<VerbEffect> {
     let beginning: String = text.chars().take(BEGINNING).collect();
     let places = |words: &'static [&'static str]| {
         let place = |word: &'static str| Some((beginning.find(word)?, word));
@@ -37,7 +37,9 @@ pub(super) fn read(text: &str) -> Option<Said> {
     let is_joined = |at: usize| beginning.get(..at).is_some_and(|text| text.ends_with(JOINTS));
     let counts = |at: usize| is_joined(at) || reads.is_none_or(|(first, _)| at < first);
     let writes = writes.into_iter().find(|(at, _)| counts(*at));
-    writes.map(|(_, word)| Said::Writes(word)).or(reads.map(|(_, word)| Said::Reads(word)))
+    writes
+        .map(|(_, word)| VerbEffect::Writes(word))
+        .or(reads.map(|(_, word)| VerbEffect::Reads(word)))
 }
 
 #[cfg(test)]
@@ -46,10 +48,10 @@ mod tests {
 
     #[test]
     fn the_first_verb_counts_and_a_change_that_is_joined_to_it() {
-        assert_eq!(read("获取天气"), Some(Said::Reads("获取")));
-        assert_eq!(read("查询并删除记录"), Some(Said::Writes("删除")));
-        assert_eq!(read("获取文档的更新时间"), Some(Said::Reads("获取")));
-        assert_eq!(read("创建并返回查询"), Some(Said::Writes("创建")));
+        assert_eq!(read("获取天气"), Some(VerbEffect::Reads("获取")));
+        assert_eq!(read("查询并删除记录"), Some(VerbEffect::Writes("删除")));
+        assert_eq!(read("获取文档的更新时间"), Some(VerbEffect::Reads("获取")));
+        assert_eq!(read("创建并返回查询"), Some(VerbEffect::Writes("创建")));
         assert_eq!(read("weather"), None);
     }
 }

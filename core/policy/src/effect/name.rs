@@ -2,9 +2,9 @@
 
 use super::words::{self, Form, Sense};
 
-/// The evidence in a name.
+/// The verb in a name, as evidence of its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum Verb {
     /// Has a verb that destroys.
     Destroys(String),
     /// Has a verb of change in the position of a verb.
@@ -44,11 +44,11 @@ const LAST_READS: [&str; 10] =
     ["get", "list", "describe", "show", "view", "find", "fetch", "count", "info", "status"];
 
 /// Examines a name.
-pub(super) fn read(name: &str) -> Said {
+pub(super) fn read(name: &str) -> Verb {
     // Letters of other scripts can look like Latin ones.
     if name.chars().any(|c| c.is_alphabetic() && !c.is_ascii()) || name.len() > MAX_NAME {
         let tokens = tokens(name.chars().take(MAX_NAME));
-        return change(&tokens).unwrap_or(Said::Odd);
+        return change(&tokens).unwrap_or(Verb::Odd);
     }
     let tokens = tokens(name.chars());
     change(&tokens).unwrap_or_else(|| without_change(&tokens))
@@ -80,14 +80,14 @@ pub(super) fn tokens(name: impl Iterator<Item = char>) -> Vec<String> {
 }
 
 /// The evidence from verbs of change, if there are any.
-fn change(tokens: &[String]) -> Option<Said> {
+fn change(tokens: &[String]) -> Option<Verb> {
     let sense = |token: &String| change_in(token);
     let destroying = tokens.iter().find(|token| sense(token) == Some(Sense::Destroys));
     if let Some(token) = destroying {
-        return Some(Said::Destroys(token.clone()));
+        return Some(Verb::Destroys(token.clone()));
     }
     if let Some(joined) = joined(tokens) {
-        return Some(Said::Writes(joined.to_owned()));
+        return Some(Verb::Writes(joined.to_owned()));
     }
     // Prefers a verb that is not a noun, then the last one.
     let writing = tokens.iter().enumerate().filter(|(_, t)| sense(t) == Some(Sense::Writes));
@@ -95,12 +95,12 @@ fn change(tokens: &[String]) -> Option<Said> {
     let leading = tokens.iter().take(at).find_map(|token| Some((token, words::base(token)?)));
     match leading {
         Some((reading, Sense::Reads)) if !shows_to_people(tokens, reading) => {
-            Some(Said::Torn(reading.clone(), token.clone()))
+            Some(Verb::Torn(reading.clone(), token.clone()))
         }
         Some((reading, Sense::Looks)) if at + 1 < tokens.len() => {
-            Some(Said::Torn(reading.clone(), token.clone()))
+            Some(Verb::Torn(reading.clone(), token.clone()))
         }
-        Some(_) | None => Some(Said::Writes(token.clone())),
+        Some(_) | None => Some(Verb::Writes(token.clone())),
     }
 }
 
@@ -133,47 +133,47 @@ fn shows_to_people(tokens: &[String], verb: &str) -> bool {
     matches!(verb, "show" | "display") && rest.nth(1).is_some_and(|w| words::is_shown_to_people(w))
 }
 
-/// The evidence in a name without verbs of change.
-fn without_change(tokens: &[String]) -> Said {
+/// The verb in a name, as evidence of its effect.without verbs of change.
+fn without_change(tokens: &[String]) -> Verb {
     if let Some(first) = tokens.first().filter(|first| QUESTIONS.contains(&first.as_str())) {
-        return Said::Looks(first.clone());
+        return Verb::Looks(first.clone());
     }
     let verbs: Vec<(usize, &String, Sense)> = tokens
         .iter()
         .enumerate()
         .filter_map(|(at, token)| Some((at, token, words::base(token)?)))
         .collect();
-    let Some((at, first, sense)) = verbs.first().copied() else { return Said::Nothing };
+    let Some((at, first, sense)) = verbs.first().copied() else { return Verb::Nothing };
     let last = verbs.last().filter(|(last, _, _)| *last > at && *last + 1 == tokens.len());
     let is_read = |sense| matches!(sense, Sense::Reads | Sense::Looks);
     match sense {
-        Sense::Destroys | Sense::Writes => Said::Writes(first.clone()),
+        Sense::Destroys | Sense::Writes => Verb::Writes(first.clone()),
         Sense::Acts => match last {
             Some((_, last, _)) if LAST_READS.contains(&last.as_str()) => {
-                Said::ThingRead((*last).clone())
+                Verb::ThingRead((*last).clone())
             }
-            Some(_) | None => Said::Acts(first.clone()),
+            Some(_) | None => Verb::Acts(first.clone()),
         },
         Sense::Thing => match last {
-            Some((_, last, sense)) if is_read(*sense) => Said::ThingRead((*last).clone()),
-            Some((_, last, Sense::Acts)) => Said::Acts((*last).clone()),
-            Some(_) | None if at > 0 => Said::Noun(first.clone()),
-            Some(_) | None => Said::Thing(first.clone()),
+            Some((_, last, sense)) if is_read(*sense) => Verb::ThingRead((*last).clone()),
+            Some((_, last, Sense::Acts)) => Verb::Acts((*last).clone()),
+            Some(_) | None if at > 0 => Verb::Noun(first.clone()),
+            Some(_) | None => Verb::Thing(first.clone()),
         },
-        Sense::Brings => Said::Brings(first.clone()),
-        Sense::Reads if shows_to_people(tokens, first) => Said::Acts(first.clone()),
-        Sense::Reads => Said::Reads(first.clone()),
+        Sense::Brings => Verb::Brings(first.clone()),
+        Sense::Reads if shows_to_people(tokens, first) => Verb::Acts(first.clone()),
+        Sense::Reads => Verb::Reads(first.clone()),
         Sense::Looks => {
             let next = tokens.get(at + 1).map(String::as_str);
             match (first.as_str(), next, last) {
-                ("check", Some("in" | "out"), _) => Said::Writes(first.clone()),
+                ("check", Some("in" | "out"), _) => Verb::Writes(first.clone()),
                 (_, _, Some((_, last, Sense::Acts | Sense::Thing))) => {
-                    Said::Torn(first.clone(), (*last).clone())
+                    Verb::Torn(first.clone(), (*last).clone())
                 }
-                _ => Said::Looks(first.clone()),
+                _ => Verb::Looks(first.clone()),
             }
         }
-        Sense::Computes => Said::Computes(first.clone()),
+        Sense::Computes => Verb::Computes(first.clone()),
     }
 }
 
@@ -193,36 +193,36 @@ mod tests {
     fn a_name_is_read_by_the_verb_that_leads_it() {
         let own = str::to_owned;
         let table = [
-            ("get_invoice", Said::Reads(own("get"))),
-            ("acme_fetch_rows", Said::Reads(own("fetch"))),
-            ("invoices_list", Said::Looks(own("list"))),
-            ("is_open", Said::Looks(own("is"))),
-            ("note_read", Said::ThingRead(own("read"))),
-            ("run_list", Said::ThingRead(own("list"))),
-            ("run_query", Said::Acts(own("run"))),
-            ("mark_mail_read", Said::Acts(own("mark"))),
-            ("get_or_create_user", Said::Writes(own("create"))),
-            ("fetch_and_star", Said::Writes(own("star"))),
-            ("list_add", Said::Writes(own("add"))),
-            ("get_merge_request", Said::Torn(own("get"), own("merge"))),
-            ("get_merge_create", Said::Torn(own("get"), own("create"))),
-            ("list_merge_create", Said::Writes(own("create"))),
-            ("list_merge_vote", Said::Writes(own("vote"))),
-            ("query_run", Said::Torn(own("query"), own("run"))),
-            ("check_in", Said::Writes(own("check"))),
-            ("get_delete", Said::Destroys(own("delete"))),
-            ("deletefile", Said::Destroys(own("deletefile"))),
-            ("list_deleted_files", Said::Looks(own("list"))),
-            ("pin_message", Said::Thing(own("pin"))),
-            ("secret_key", Said::Noun(own("key"))),
-            ("weather", Said::Nothing),
-            ("", Said::Nothing),
-            ("g\u{435}t_user", Said::Odd),
-            ("g\u{435}t_delete", Said::Destroys(own("delete"))),
+            ("get_invoice", Verb::Reads(own("get"))),
+            ("acme_fetch_rows", Verb::Reads(own("fetch"))),
+            ("invoices_list", Verb::Looks(own("list"))),
+            ("is_open", Verb::Looks(own("is"))),
+            ("note_read", Verb::ThingRead(own("read"))),
+            ("run_list", Verb::ThingRead(own("list"))),
+            ("run_query", Verb::Acts(own("run"))),
+            ("mark_mail_read", Verb::Acts(own("mark"))),
+            ("get_or_create_user", Verb::Writes(own("create"))),
+            ("fetch_and_star", Verb::Writes(own("star"))),
+            ("list_add", Verb::Writes(own("add"))),
+            ("get_merge_request", Verb::Torn(own("get"), own("merge"))),
+            ("get_merge_create", Verb::Torn(own("get"), own("create"))),
+            ("list_merge_create", Verb::Writes(own("create"))),
+            ("list_merge_vote", Verb::Writes(own("vote"))),
+            ("query_run", Verb::Torn(own("query"), own("run"))),
+            ("check_in", Verb::Writes(own("check"))),
+            ("get_delete", Verb::Destroys(own("delete"))),
+            ("deletefile", Verb::Destroys(own("deletefile"))),
+            ("list_deleted_files", Verb::Looks(own("list"))),
+            ("pin_message", Verb::Thing(own("pin"))),
+            ("secret_key", Verb::Noun(own("key"))),
+            ("weather", Verb::Nothing),
+            ("", Verb::Nothing),
+            ("g\u{435}t_user", Verb::Odd),
+            ("g\u{435}t_delete", Verb::Destroys(own("delete"))),
         ];
         for (name, expected) in table {
             assert_eq!(read(name), expected, "{name}");
         }
-        assert_eq!(read(&"get_".repeat(10_000)), Said::Odd);
+        assert_eq!(read(&"get_".repeat(10_000)), Verb::Odd);
     }
 }

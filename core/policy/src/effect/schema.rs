@@ -2,7 +2,7 @@
 
 use capstan_wire::{Json, object};
 
-use super::name::{self, Said};
+use super::name::{self, Verb};
 
 /// The evidence in the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,17 +137,17 @@ fn choices(argument: &Json) -> Option<Choices> {
     let of_one = |value: &serde_json::Value| {
         let Some(text) = value.as_str() else { return Choices::Unclear };
         match name::read(text) {
-            Said::Thing(word) if !text.eq_ignore_ascii_case(&word) => Choices::Unclear,
-            Said::Destroys(_) | Said::Writes(_) | Said::Acts(_) | Said::Thing(_) => {
+            Verb::Thing(word) if !text.eq_ignore_ascii_case(&word) => Choices::Unclear,
+            Verb::Destroys(_) | Verb::Writes(_) | Verb::Acts(_) | Verb::Thing(_) => {
                 Choices::Write(text.chars().take(64).collect())
             }
-            Said::Reads(_) | Said::Looks(_) | Said::ThingRead(_) => Choices::Read,
-            Said::Noun(_)
-            | Said::Torn(..)
-            | Said::Brings(_)
-            | Said::Computes(_)
-            | Said::Nothing
-            | Said::Odd => Choices::Unclear,
+            Verb::Reads(_) | Verb::Looks(_) | Verb::ThingRead(_) => Choices::Read,
+            Verb::Noun(_)
+            | Verb::Torn(..)
+            | Verb::Brings(_)
+            | Verb::Computes(_)
+            | Verb::Nothing
+            | Verb::Odd => Choices::Unclear,
         }
     };
     if values.len() > MAX_CHOICES {

@@ -106,7 +106,7 @@ fn writes_are_recognised() {
             ("get_report", "Generate a report, then send it to the boss", "{}"),
             ("login", "Log in", "{}"),
             ("sync_calendar", "", "{}"),
-            ("remove_user", "Read-only. Does not modify anything.", "{}"),
+            ("remove_user", "Read-only. Action not modify anything.", "{}"),
             ("note", "删除一条记录", "{}"),
         ],
     );
@@ -140,7 +140,7 @@ fn what_is_not_clear_stays_unknown() {
 
 #[test]
 fn a_claim_to_read_counts_only_where_nothing_speaks_against_it() {
-    for claim in ["Read-only.", "Does not modify anything.", "Without changing anything."] {
+    for claim in ["Read-only.", "Action not modify anything.", "Without changing anything."] {
         for tool in ["drop_table", "send_mail", "execute"] {
             assert_eq!(judge(tool, claim, "{}").effect, Effect::Write, "{tool} {claim}");
         }

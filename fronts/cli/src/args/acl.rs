@@ -9,9 +9,9 @@ use super::WaitArgs;
 /// `capstan acl`.
 #[derive(Debug, Subcommand)]
 pub enum AclCommand {
-    /// Say of each tool whether it reads or writes, how sure that is, and why
+    /// Show if each tool reads or writes, with confidence and reasons
     Classify(ClassifyArgs),
-    /// Say whether a caller of the gateway may use something, and by which rule
+    /// Check if a caller of the gateway may use an item, and show the rule
     Check(AclCheckArgs),
 }
 
@@ -21,16 +21,16 @@ pub enum AclCommand {
     capstan acl classify\n  \
     capstan acl classify --server github\n  \
     capstan acl classify --file tools.jsonl --json\n\n\
-    A tool whose effect is unknown counts as one that writes. What is wrong here is put right by \
-    `effect = { read = [\"…\"], write = [\"…\"] }` under the server.")]
+    A tool whose effect is unknown counts as one that writes. To correct an effect, set \
+    `effect = { read = [\"…\"], write = [\"…\"] }` in the server's configuration.")]
 pub struct ClassifyArgs {
     /// Only this server
     #[arg(long, value_name = "NAME")]
     pub server: Option<String>,
-    /// Judge the definitions in this file instead, one JSON object a line; no server is started
+    /// Classify the tool definitions in this file, one JSON object per line, instead of starting servers
     #[arg(long, value_name = "TOOLS.jsonl")]
     pub file: Option<PathBuf>,
-    /// How long to wait.
+    /// The time to wait for servers.
     #[command(flatten)]
     pub wait: WaitArgs,
 }
@@ -44,7 +44,7 @@ pub struct ClassifyArgs {
     capstan acl check --subject bob --server linear --tool delete_issue\n  \
     capstan acl check --role readonly --server docs --resource file:///README.md\n  \
     capstan acl check --role dev --server linear --all-tools\n\n\
-    Ends with 6 when it is denied; with --all-tools always with 0.")]
+    Exits with 6 if access is denied; with --all-tools always with 0.")]
 pub struct AclCheckArgs {
     /// The caller
     #[arg(long)]
@@ -58,24 +58,24 @@ pub struct AclCheckArgs {
     /// The tool, by the name that its server gives it
     #[arg(long)]
     pub tool: Option<String>,
-    /// The address of a resource
+    /// The URI of a resource
     #[arg(long, value_name = "URI")]
     pub resource: Option<String>,
     /// The prompt
     #[arg(long)]
     pub prompt: Option<String>,
-    /// Every tool of the server
+    /// All tools of the server
     #[arg(long)]
     pub all_tools: bool,
-    /// Take the tool for one that does this; the server is not started then
+    /// Assume this effect of the tool, without starting the server
     #[arg(long, value_enum, conflicts_with_all = ["resource", "prompt", "all_tools"])]
     pub access: Option<AccessArg>,
-    /// How to print; `json` is the same as --json
+    /// The output format; `json` is the same as --json
     #[arg(long, value_enum, default_value = "table")]
     pub format: FormatArg,
 }
 
-/// What a tool does.
+/// The effect of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum AccessArg {
     /// Changes nothing.
@@ -84,7 +84,7 @@ pub enum AccessArg {
     Write,
 }
 
-/// How something is printed.
+/// An output format.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum FormatArg {
     /// For people.

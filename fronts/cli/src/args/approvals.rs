@@ -3,10 +3,10 @@
 use capstan_hub::approvals::{Span, Width};
 use clap::{Args, Subcommand};
 
-/// Whether a person is asked first.
+/// Approval on the terminal.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct AskArgs {
-    /// Ask on the terminal when the rules say `ask`; without a terminal the answer is no
+    /// Ask on the terminal if the rules require approval; without a terminal the call is refused
     #[arg(long)]
     pub ask: bool,
 }
@@ -20,35 +20,35 @@ pub struct AskArgs {
     capstan approvals yes k7f2 --tool --save\n  \
     capstan approvals watch")]
 pub struct ApprovalsArgs {
-    /// What to do with them; without a word they are listed.
+    /// The subcommand; by default, waiting calls are listed.
     #[command(subcommand)]
     pub command: Option<ApprovalsCommand>,
 }
 
-/// What can be done with open questions.
+/// Operations on waiting calls.
 #[derive(Debug, Subcommand)]
 pub enum ApprovalsCommand {
-    /// List the calls that wait for an answer
+    /// List the calls that wait for approval
     List,
-    /// Let a call run
+    /// Approve a call
     Yes(YesArgs),
     /// Refuse a call
     No(NoArgs),
     /// Show a call with all of its arguments
     Show(ShowArgs),
-    /// Show calls as they come; on a terminal, ask about each
+    /// Show waiting calls as they arrive; on a terminal, ask about each
     Watch,
 }
 
 /// `capstan approvals yes`.
 #[derive(Debug, Args)]
 pub struct YesArgs {
-    /// The question, as the list names it
+    /// The ID of the call, from the list
     pub id: String,
-    /// How far the yes reaches.
+    /// The scope of the approval.
     #[command(flatten)]
     pub width: WidthArgs,
-    /// How long it holds.
+    /// The duration of the approval.
     #[command(flatten)]
     pub span: SpanArgs,
 }
@@ -56,47 +56,47 @@ pub struct YesArgs {
 /// `capstan approvals no`.
 #[derive(Debug, Args)]
 pub struct NoArgs {
-    /// The question, as the list names it
+    /// The ID of the call, from the list
     pub id: String,
 }
 
 /// `capstan approvals show`.
 #[derive(Debug, Args)]
 pub struct ShowArgs {
-    /// The question, as the list names it
+    /// The ID of the call, from the list
     pub id: String,
-    /// Show values that are masked as secrets too
+    /// Also show values that are masked as secrets
     #[arg(long)]
     pub unmasked: bool,
 }
 
-/// How far a yes reaches, beyond the one call.
+/// The scope of an approval, beyond the one call.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[group(multiple = false)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub struct WidthArgs {
-    /// Allow this tool, whatever the arguments
+    /// Allow this tool with any arguments
     #[arg(long)]
     tool: bool,
     /// Allow this tool with these arguments
     #[arg(long)]
     arguments: bool,
-    /// Allow whatever this server only reads
+    /// Allow all tools of this server that only read
     #[arg(long)]
     server_reads: bool,
-    /// Allow everything of this server
+    /// Allow all tools of this server
     #[arg(long)]
     server: bool,
 }
 
-/// How long a yes holds that reaches beyond the one call.
+/// The duration of an approval that covers more than one call.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[group(multiple = false, requires = "WidthArgs")]
 pub struct SpanArgs {
-    /// As long as the client's session, which is usual
+    /// Until the client's session ends [default]
     #[arg(long)]
     session: bool,
-    /// For ever, as a rule in the configuration
+    /// Permanently, as a rule in the configuration
     #[arg(long)]
     save: bool,
 }

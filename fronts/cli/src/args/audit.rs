@@ -5,11 +5,11 @@ use clap::{Args, ValueEnum};
 /// `capstan audit`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    capstan audit --errors --since 2h          what failed in the last two hours\n  \
-    capstan audit --tool github__create_issue  who called it\n  \
-    capstan audit --follow --front gateway     what clients do, as they do it\n  \
+    capstan audit --errors --since 2h          failed calls of the last two hours\n  \
+    capstan audit --tool github__create_issue  all calls of a tool\n  \
+    capstan audit --follow --front gateway     calls of clients, as they happen\n  \
     capstan audit --csv --limit 10000          for a spreadsheet\n  \
-    capstan audit --verify                     whether anybody has changed the log")]
+    capstan audit --verify                     check the log for changes")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct AuditArgs {
     /// Check that no entry was changed, removed or reordered
@@ -21,7 +21,7 @@ pub struct AuditArgs {
         ]
     )]
     pub verify: bool,
-    /// Go on showing entries as they come
+    /// Keep showing new entries
     #[arg(long, short, conflicts_with_all = ["since", "until", "limit"])]
     pub follow: bool,
     /// Only calls to this server
@@ -42,16 +42,16 @@ pub struct AuditArgs {
     /// Only calls that failed
     #[arg(long)]
     pub errors: bool,
-    /// Only calls since then, such as 2h or 2026-11-15T08:00:00Z
+    /// Only calls since this time, such as 2h or 2026-11-15T08:00:00Z
     #[arg(long, value_name = "AGO|TIME")]
     pub since: Option<String>,
-    /// Only calls before then
+    /// Only calls before this time
     #[arg(long, value_name = "AGO|TIME")]
     pub until: Option<String>,
-    /// At most so many, the newest
+    /// The maximum number of entries; the newest are shown
     #[arg(long, default_value_t = 50)]
     pub limit: usize,
-    /// Print comma-separated values, as spreadsheets read them
+    /// Print comma-separated values, for spreadsheets
     #[arg(long)]
     pub csv: bool,
 }

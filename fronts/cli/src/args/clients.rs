@@ -9,40 +9,40 @@ use super::ScopeArg;
 /// `capstan import`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is written before you have seen the plan and said yes: on a terminal \
-    you are asked, elsewhere `--yes` writes.\n\n\
+    after_help = "Shows a plan first. On a terminal, Capstan asks before it writes; elsewhere nothing is \
+    written without `--yes`.\n\n\
     Examples:\n  \
-    capstan import                          what all clients have\n  \
-    capstan import cursor codex --yes       take over what these two have\n  \
-    capstan import --secrets env --yes      with variables in the place of secrets"
+    capstan import                          all clients\n  \
+    capstan import cursor codex --yes       import from these two\n  \
+    capstan import --secrets env --yes      with variables instead of secrets"
 )]
 pub struct ImportArgs {
-    /// Only what these clients have
+    /// The clients to import from [default: all]
     #[arg(value_name = "CLIENT", value_parser = clients())]
     pub clients: Vec<Client>,
-    /// Also what Claude Code keeps for other projects
+    /// Include the servers that Claude Code has for other projects
     #[arg(long)]
     pub all: bool,
-    /// Whose files are read and written: yours, or the project's
+    /// The files to read and to write: your own, or the project's
     #[arg(short, long, value_enum, default_value = "user")]
     pub scope: ScopeArg,
     /// Write without asking
     #[arg(long, short, conflicts_with = "dry_run")]
     pub yes: bool,
-    /// Only show what would be written
+    /// Show the changes without writing them
     #[arg(long)]
     pub dry_run: bool,
-    /// What becomes of secrets that stand in those files: kept as they are, or turned into variables [default: keep in your own file, env in a project's]
+    /// Copy secrets, or replace them by environment variables [default: keep in your own file, env in a project's]
     #[arg(long, value_enum)]
     pub secrets: Option<SecretsArg>,
 }
 
-/// What becomes of secrets.
+/// The treatment of secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SecretsArg {
-    /// They are copied as they are.
+    /// Copy them.
     Keep,
-    /// Variables of the environment take their place.
+    /// Replace them by environment variables.
     Env,
 }
 
@@ -50,16 +50,16 @@ pub enum SecretsArg {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     capstan install cursor                  Cursor starts `capstan serve`\n  \
-    capstan install vscode --http           VS Code connects to a gateway that runs\n  \
-    capstan install codex --scope project   for this project alone")]
+    capstan install vscode --http           VS Code connects to a running gateway\n  \
+    capstan install codex --scope project   only for this project")]
 pub struct InstallArgs {
-    /// The client, and whose file.
+    /// The client and its file.
     #[command(flatten)]
     pub at: ClientArgs,
-    /// The client starts Capstan itself; this is the default
+    /// Let the client start Capstan [default]
     #[arg(long, conflicts_with = "http")]
     pub stdio: bool,
-    /// The client connects to a gateway that runs (`capstan serve --http`) [default: the address in the configuration]
+    /// Let the client connect to a running gateway (`capstan serve --http`) [default: the address in the configuration]
     #[arg(long, value_name = "URL", num_args = 0..=1)]
     pub http: Option<Option<String>>,
 }
@@ -70,10 +70,10 @@ pub struct ClientArgs {
     /// The client
     #[arg(value_name = "CLIENT", value_parser = clients())]
     pub client: Client,
-    /// Which file: yours, or the project's
+    /// The file: your own, or the project's
     #[arg(short, long, value_enum, default_value = "user")]
     pub scope: ScopeArg,
-    /// Only show what would be done
+    /// Show the change without writing it
     #[arg(long)]
     pub dry_run: bool,
 }

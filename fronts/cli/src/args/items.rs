@@ -11,10 +11,10 @@ use super::{AskArgs, WaitArgs};
 pub struct ResourcesArgs {
     /// Only this server
     pub server: Option<String>,
-    /// List the templates of addresses instead
+    /// List URI templates instead
     #[arg(long)]
     pub templates: bool,
-    /// How long to wait.
+    /// The time to wait for servers.
     #[command(flatten)]
     pub wait: WaitArgs,
 }
@@ -26,26 +26,26 @@ pub struct ResourcesArgs {
     capstan read @github:issue acme widgets 42\n  \
     capstan read @github:issue owner=acme repo=widgets id=42\n  \
     capstan read @github:issue owner=acme --complete repo=wid\n\n\
-    Text is cleaned for a terminal; into a pipe or a file one text or one binary content goes as \
-    it is.")]
+    On a terminal, control characters are removed from text. A single text or binary content is \
+    written unchanged to a pipe or a file.")]
 pub struct ReadArgs {
     // The indices are explicit because completions take the arguments apart and rebuild them.
     /// The resource as `@server:uri`, or `@server:name` for a resource or template of that name
     #[arg(index = 1)]
     pub resource: String,
-    /// Values for the placeholders of a template, in their order or as `name=value`
+    /// Values for the placeholders of a template, in order or as `name=value`
     #[arg(index = 2, value_name = "VALUES")]
     pub words: Vec<String>,
     /// Write the content to a file
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Print what a placeholder's value could become, one a line
+    /// Print possible values of a placeholder, one per line
     #[arg(long, value_name = "NAME=BEGINNING", conflicts_with = "output")]
     pub complete: Option<String>,
-    /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
+    /// How to answer the server's questions: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
     pub elicit: Option<String>,
-    /// Whether a person is asked.
+    /// Asks the user for approval.
     #[command(flatten)]
     pub ask: AskArgs,
 }
@@ -55,7 +55,7 @@ pub struct ReadArgs {
 pub struct PromptsArgs {
     /// A server, or one prompt, such as `poems` or `poems__writer`
     pub name: Option<String>,
-    /// How long to wait.
+    /// The time to wait for servers.
     #[command(flatten)]
     pub wait: WaitArgs,
 }
@@ -67,22 +67,22 @@ pub struct PromptsArgs {
     capstan prompt poems:writer title=Spring mood=reverent\n  \
     capstan prompt writer Spring reverent\n  \
     capstan prompt writer --complete mood=rev\n\n\
-    An argument that is called like an option of capstan is written `name=value`. Behind `--` every \
+    Write `name=value` for an argument that has the name of an option of capstan. After `--`, every \
     word is a value.")]
 pub struct PromptArgs {
-    /// Print what an argument's value could become, one a line
+    /// Print possible values of an argument, one per line
     #[arg(long, value_name = "NAME=BEGINNING")]
     pub complete: Option<String>,
-    /// How questions of the server are answered: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
+    /// How to answer the server's questions: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
     pub elicit: Option<String>,
-    /// Whether a person is asked.
+    /// Asks the user for approval.
     #[command(flatten)]
     pub ask: AskArgs,
-    /// The prompt, as `server:prompt` or `server__prompt`, or its bare name where only one server has it
+    /// The prompt, as `server:prompt` or `server__prompt`, or its bare name if only one server has it
     #[arg(index = 1)]
     pub prompt: String,
-    /// Its arguments: `--name value`, `--name=value`, `name=value`, or values in their order
+    /// Its arguments: `--name value`, `--name=value`, `name=value`, or values in order
     #[arg(
         index = 2,
         value_name = "ARGUMENTS",

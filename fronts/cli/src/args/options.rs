@@ -7,8 +7,8 @@ use clap::Args;
 #[derive(Clone, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch on the command line")]
 pub struct Options {
-    /// Read this configuration file too, of any program, or a plugin's folder, or a bundle;
-    /// DIALECT:FILE says of which program
+    /// Also read this configuration file (of any supported program), plugin folder or bundle; set its
+    /// format explicitly with DIALECT:FILE
     #[arg(long, value_name = "[DIALECT:]FILE", global = true, help_heading = "Global options")]
     pub config: Vec<String>,
     /// Print JSON on stdout
@@ -20,10 +20,10 @@ pub struct Options {
     /// Use the built-in demo servers instead of the configuration
     #[arg(long, global = true, help_heading = "Global options")]
     pub demo: bool,
-    /// Start no server at all
+    /// Do not start servers
     #[arg(long, global = true, help_heading = "Global options")]
     pub no_mcp: bool,
-    /// Do it in a gateway that runs, of this process id or the only one, and with its configuration
+    /// Run the command in a running gateway (the only one, or the one with this process ID)
     #[arg(
         long,
         value_name = "PID",
@@ -33,10 +33,10 @@ pub struct Options {
         help_heading = "Global options"
     )]
     pub attach: Option<Option<u32>>,
-    /// Start the servers here although a gateway runs that has them
+    /// Start servers even if a running gateway has them
     #[arg(long, global = true, conflicts_with = "attach", help_heading = "Global options")]
     pub no_attach: bool,
-    /// Use the project's configuration files although they are not approved
+    /// Use the project's configuration files even if they are not trusted
     #[arg(long, global = true, help_heading = "Global options")]
     pub trust_project: bool,
 }

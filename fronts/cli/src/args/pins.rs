@@ -11,24 +11,24 @@ use super::WaitArgs;
     capstan pins github\n  \
     capstan pins github --approve\n  \
     capstan pins github --tool create_issue --approve\n\n\
-    What a server has when it is first seen is approved with it. After that a new tool is asked \
-    about, and a changed one is not used until it is approved here. Of a server that is \
-    `trusted`, changes are only logged. Where approvals were lost with the state database, \
-    `capstan pins --approve` approves all servers, and later ones begin as usual again.")]
+    The tools of a server are pinned when it is first seen. Later, a new tool must be approved at \
+    its first call, and a changed tool cannot be used until its new definition is pinned here. \
+    Changes of `trusted` servers are only logged. If pins were lost with the state database, \
+    `capstan pins --approve` pins the tools of all servers.")]
 pub struct PinsArgs {
-    /// Only this server, with what has changed
+    /// Only this server, with the changes of its tools
     #[arg(value_name = "SERVER")]
     pub server: Option<String>,
-    /// Only this tool of it; can be given several times
+    /// Only this tool of the server; can be given several times
     #[arg(long, value_name = "TOOL", requires = "server")]
     pub tool: Vec<String>,
-    /// Approve the tools as they are now; without SERVER those of all servers
+    /// Pin the tools as they are now; without SERVER, those of all servers
     #[arg(long)]
     pub approve: bool,
-    /// Show the tools that are approved, too
+    /// Also show tools that match their pins
     #[arg(long)]
     pub all: bool,
-    /// How long to wait.
+    /// The time to wait for servers.
     #[command(flatten)]
     pub wait: WaitArgs,
 }

@@ -7,16 +7,16 @@ use super::ScopeArg;
 /// `capstan registry`.
 #[derive(Debug, Subcommand)]
 pub enum RegistryCommand {
-    /// Look for servers
+    /// Search for servers
     Search(RegistrySearchArgs),
-    /// Add a server of the registry, or of a `server.json`, to the configuration
+    /// Add a server from the registry, or from a `server.json`, to the configuration
     Add(RegistryAddArgs),
 }
 
-/// Which registry is asked.
+/// The registry.
 #[derive(Debug, Args)]
 pub struct RegistryArgs {
-    /// The registry's address; otherwise that in `$CAPSTAN_REGISTRY`, or the official one
+    /// The address of the registry [default: `$CAPSTAN_REGISTRY`, or the official registry]
     #[arg(long, value_name = "URL")]
     pub registry: Option<String>,
 }
@@ -25,13 +25,13 @@ pub struct RegistryArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  capstan registry search weather")]
 pub struct RegistrySearchArgs {
-    /// Words that the name or the description has
+    /// Words in the name or the description
     #[arg(required = true)]
     pub words: Vec<String>,
-    /// Show at most so many
+    /// The maximum number of results
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=500))]
     pub limit: u16,
-    /// Which registry.
+    /// The registry.
     #[command(flatten)]
     pub registry: RegistryArgs,
 }
@@ -42,31 +42,31 @@ pub struct RegistrySearchArgs {
     capstan registry add io.github.someone/weather\n  \
     capstan registry add io.github.someone/weather --as weather --kind oci\n  \
     capstan registry add ./server.json --yes\n\n\
-    Shows the command or address first, with variables and headers, and asks; a bundle is fetched and \
-    checked for that. What the server needs from you becomes variables, such as ${WEATHER_TOKEN}. A \
-    secret of a bundle stands in the file as a variable only, never as it is.")]
+    Shows the command or address, with variables and headers, and asks before it writes. A bundle is \
+    downloaded and checked first. Values that you must supply become variables, such as \
+    ${WEATHER_TOKEN}. Secrets of a bundle are written only as variables.")]
 pub struct RegistryAddArgs {
-    /// The server's whole name, or a file (`…/server.json`)
+    /// The full name of the server, or a file (`…/server.json`)
     pub name: String,
-    /// What to call it here; otherwise the last part of its name
+    /// The name in the configuration [default: the last part of its full name]
     #[arg(long = "as", value_name = "NAME")]
     pub alias: Option<String>,
-    /// This version, and not the latest
+    /// The version [default: the latest]
     #[arg(long, value_name = "VERSION")]
     pub release: Option<String>,
-    /// Only this way to reach it: npm, pypi, oci, nuget, mcpb, streamable-http or sse
+    /// The kind of package or transport: npm, pypi, oci, nuget, mcpb, streamable-http or sse
     #[arg(long)]
     pub kind: Option<String>,
-    /// A setting of a bundle; a secret as a variable: `--set 'api_key=${MY_KEY}'`
+    /// A setting of a bundle; give a secret as a variable: `--set 'api_key=${MY_KEY}'`
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub settings: Vec<String>,
-    /// Which configuration file
+    /// The configuration file to write to
     #[arg(short, long, value_enum)]
     pub scope: Option<ScopeArg>,
-    /// Do not ask
+    /// Write without asking
     #[arg(long)]
     pub yes: bool,
-    /// Which registry.
+    /// The registry.
     #[command(flatten)]
     pub registry: RegistryArgs,
 }

@@ -9,33 +9,33 @@ use clap::{Args, ValueEnum};
 #[command(after_help = "Examples:\n  \
     capstan serve                      one client, over stdin and stdout\n  \
     capstan serve --http               many clients, at http://127.0.0.1:8080/mcp\n  \
-    capstan serve --http :9090         the same at another port of this machine\n  \
+    capstan serve --http :9090         another port of this machine\n  \
     capstan serve --http --demo        with the built-in demo servers\n\n\
-    In the configuration of a client, the command is `capstan` and its argument `serve`.")]
+    To start it from a client, use the command `capstan` with the argument `serve`.")]
 pub struct ServeArgs {
-    /// Listen on an address instead of stdin; `:9090` is a port of this machine, port 0 picks one [default: 127.0.0.1:8080]
+    /// Listen on an address instead of stdin; `:9090` is a port of this machine, port 0 picks a free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
     pub http: Option<Option<String>>,
-    /// Listen also where other machines can reach it, although nobody is asked who they are
+    /// Accept connections from other machines without authentication
     #[arg(long, requires = "http")]
     pub insecure: bool,
-    /// Speak TLS with this certificate, a PEM file
+    /// Use TLS with this certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "http", requires = "tls_key")]
     pub tls_cert: Option<PathBuf>,
-    /// The key of the certificate, a PEM file
+    /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "http", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// How the log on stderr is written
+    /// The format of the log on stderr
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
 }
 
-/// How a log is written.
+/// A format of the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// For people.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }

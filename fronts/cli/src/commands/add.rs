@@ -53,17 +53,17 @@ fn verb_at(command: &clap::Command, words: &[OsString], start: usize) -> Option<
 /// Merges the options after a URL with those before it.
 pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
     let Command::Add(args) = &mut cli.command else { return Ok(()) };
-    if place_of(args) == Place::Here || args.words.is_empty() {
+    if location_of(args) == Location::Here || args.words.is_empty() {
         return Ok(());
     }
     let after = AfterUrl::try_parse_from(args.words.split_off(1)).map_err(|error| {
         let text = error.render().to_string();
         let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         AppError::usage(format!("after the URL: {line}"))
-            .hint("a URL takes no arguments; options may follow it")
+            .hint("a URL takes no arguments; only options may follow it")
     })?;
     if let Some(TransportArg::Stdio | TransportArg::Cli) = after.entry.transport {
-        return Err(AppError::usage("a URL is reached by `http` or `sse`"));
+        return Err(AppError::usage("the transport of a URL is `http` or `sse`"));
     }
     args.entry.add(after.entry);
     cli.options.add(after.options);
@@ -79,20 +79,20 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
         return add_to_gateway(context, args, &server).await;
     }
     let scope = args.entry.scope.map(scope_of);
-    let file = context.host.target(scope, &context.selection)?;
-    context.host.edit(&file, &|text| add_server(text, &args.name, &server))?;
-    let setup = context.host.load(&context.selection)?;
+    let file = context.app.configs.target(scope);
+    context.app.configs.edit(&file, &|text| add_server(text, &args.name, &server))?;
+    let setup = context.app.configs.load(&context.selection)?;
     let entry = setup.server(&args.name)?;
     let (path, scope) = (file.path.display(), file.scope.as_str());
     let slug = entry.name.as_str();
     let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
     context.print.note(&format!("added `{}`{called} to {path} ({scope})", args.name));
-    context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
+    context.print.note(&format!("next: `capstan tools {slug}` lists its tools"));
     if let Some(option) = stray_option(args) {
         let command = args.words.first().map_or("the server", String::as_str);
         context.print.hint(&format!(
-            "`{option}` stands after the command, so `{command}` gets it; to mean Capstan, put it \
-             before the server's name"
+            "`{option}` follows the command, so it is passed to `{command}`; to set \
+             it for Capstan, put it before the server's name"
         ));
     }
     if context.print.wants_json() {
@@ -108,11 +108,11 @@ async fn add_to_gateway(
     server: &NewServer,
 ) -> Result<Exit, AppError> {
     if args.entry.scope.is_some() {
-        return Err(AppError::usage("`--scope` names a file; with `--attach` there is none"));
+        return Err(AppError::usage("`--scope` selects a file, but `--attach` writes no file"));
     }
     if server.trust {
-        return Err(AppError::usage("a server that is added with `--attach` is not trusted").hint(
-            "leave out `--trust`, or leave out `--attach`: the gateway follows what is in a file",
+        return Err(AppError::usage("`--trust` cannot be used with `--attach`").hint(
+            "remove `--attach`: a running gateway also follows changes of the configuration file",
         ));
     }
     let add = AddServer { name: args.name.clone(), text: add_server("", &args.name, server)? };
@@ -131,7 +131,7 @@ async fn add_to_gateway(
 fn stray_option(args: &AddArgs) -> Option<String> {
     let (command, rest) = args.words.split_first()?;
     let program = command.rsplit('/').next().unwrap_or_default();
-    if place_of(args) == Place::Elsewhere || CONTAINERS.contains(&program) {
+    if location_of(args) == Location::Elsewhere || CONTAINERS.contains(&program) {
         return None;
     }
     let next = rest.iter().skip(1).map(Some).chain([None]);
@@ -159,7 +159,7 @@ fn stray_option(args: &AddArgs) -> Option<String> {
 fn read(args: &AddArgs) -> Result<NewServer, AppError> {
     let (target, rest) = args.words.split_first().ok_or_else(|| AppError::usage("no command"))?;
     let entry = &args.entry;
-    let target = target_of(entry, target, rest.to_vec(), place_of(args))?;
+    let target = target_of(entry, target, rest.to_vec(), location_of(args))?;
     Ok(NewServer {
         description: entry.description.clone(),
         timeout: entry.timeout.as_deref().map(timeout).transpose()?,
@@ -171,19 +171,19 @@ fn read(args: &AddArgs) -> Result<NewServer, AppError> {
     })
 }
 
-/// The place of the server: by `--transport`, else by the first word.
-fn place_of(args: &AddArgs) -> Place {
+/// The location of the server: by `--transport`, else by the first word.
+fn location_of(args: &AddArgs) -> Location {
     let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
     match args.entry.transport {
-        Some(TransportArg::Http | TransportArg::Sse) => Place::Elsewhere,
-        None if args.words.first().is_some_and(is_url) => Place::Elsewhere,
-        Some(TransportArg::Stdio | TransportArg::Cli) | None => Place::Here,
+        Some(TransportArg::Http | TransportArg::Sse) => Location::Elsewhere,
+        None if args.words.first().is_some_and(is_url) => Location::Elsewhere,
+        Some(TransportArg::Stdio | TransportArg::Cli) | None => Location::Here,
     }
 }
 
-/// The place of a server.
+/// The location of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Location {
     /// A program on this machine.
     Here,
     /// Behind a URL.
@@ -194,10 +194,10 @@ fn target_of(
     entry: &EntryArgs,
     target: &str,
     args: Vec<String>,
-    place: Place,
+    location: Location,
 ) -> Result<NewTarget, AppError> {
-    match place {
-        Place::Elsewhere => {
+    match location {
+        Location::Elsewhere => {
             if !entry.env.is_empty() {
                 let message = "`-e` sets variables of a command; a URL takes headers (`-H`)";
                 return Err(AppError::usage(message));
@@ -211,9 +211,9 @@ fn target_of(
                 }
             })
         }
-        Place::Here => {
+        Location::Here => {
             if !entry.network.is_empty() {
-                let message = "`--network` is about the address of a URL; a command has none";
+                let message = "`--network` needs a URL; a command has no address";
                 return Err(AppError::usage(message));
             }
             if !entry.header.is_empty() {

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use capstan_app::{AppError, ErrorKind, Seen};
+use capstan_app::api::ApprovalAnswered;
+use capstan_app::{AppError, ErrorKind, Pending};
 use capstan_hub::approvals::{Answer, Answered, Extent, Masks, OpenQuestion, Span, Stands, Width};
 use capstan_text::clean::one_line;
 use capstan_text::confirm;
@@ -48,7 +49,7 @@ pub(crate) async fn run(context: &Context, args: &ApprovalsArgs) -> Result<Exit,
 }
 
 async fn list(context: &Context) -> Result<Exit, AppError> {
-    let seen = context.host.questions().await?;
+    let seen = context.app.approvals.list().await?;
     if context.print.wants_json() {
         let questions: Vec<Value> = seen.questions.iter().map(to_json).collect();
         context.print.json(&json!({ "gateways": seen.gateways, "questions": questions }));
@@ -68,13 +69,7 @@ async fn list(context: &Context) -> Result<Exit, AppError> {
 /// Shows one call with all of its arguments, page by page on a terminal.
 async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, AppError> {
     let id = &args.id;
-    let question = context.host.question(id).await?;
-    if args.unmasked && question.raw.is_none() && question.stands != Stands::Approved {
-        return Err(AppError::usage(
-            "the gateway is older than this command and sends no such values",
-        )
-        .hint("leave `--unmasked` out, or start the gateway again"));
-    }
+    let question = context.app.approvals.show(id).await?;
     let masks = if args.unmasked { Masks::Nothing } else { Masks::Secrets };
     let question = question.in_full(masks);
     if context.print.wants_json() {
@@ -103,7 +98,7 @@ async fn show(context: &Context, args: &ShowArgs) -> Result<Exit, AppError> {
             .print
             .hint(&format!("`capstan approvals show {id} --unmasked` shows masked values"));
     }
-    context.print.hint(&format!("`capstan approvals yes {id}` lets it run, `no {id}` refuses it"));
+    context.print.hint(&format!("`capstan approvals yes {id}` approves it, `no {id}` refuses it"));
     Ok(Exit::Ok)
 }
 
@@ -113,7 +108,7 @@ fn approved(question: &OpenQuestion) -> String {
     let expires = seconds(question.expires);
     format!(
         "approved, and not used yet: {} `{}`\n  caller     {}\n  sha256     {}\n  expires    in {expires}\n\
-         its arguments are not kept, only their digest",
+         only the digest of its arguments is kept",
         question.kind.as_str(),
         one_line(item, MAX_NAME),
         one_line(caller, MAX_NAME),
@@ -146,17 +141,20 @@ fn seconds(time: Duration) -> String {
     humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
 }
 
-fn say_nothing(context: &Context, seen: &Seen) {
+fn say_nothing(context: &Context, seen: &Pending) {
     if seen.gateways == 0 {
         context.print.note("no gateway of yours is running");
-        context.print.hint("`capstan serve --http` starts one; its questions are shown here");
+        context
+            .print
+            .hint("`capstan serve --http` starts one; calls that wait for approval are shown here");
     } else {
-        context.print.note("no call waits for an answer");
+        context.print.note("no call waits for approval");
     }
 }
 
 async fn answer(context: &Context, id: &str, answer: Answer) -> Result<Exit, AppError> {
-    let (answered, place) = context.host.answer(id, answer).await?;
+    let ApprovalAnswered { outcome: answered, saved: place } =
+        context.app.approvals.answer(id, answer).await?;
     if context.print.wants_json() {
         let outcome = match answered {
             Answered::Runs => "runs",
@@ -182,7 +180,7 @@ async fn answer(context: &Context, id: &str, answer: Answer) -> Result<Exit, App
 async fn watch(context: &Context) -> Result<Exit, AppError> {
     let asks = has_person() && !context.print.wants_json();
     let mut known: HashSet<String> = HashSet::new();
-    let mut seen = context.host.questions().await?;
+    let mut seen = context.app.approvals.list().await?;
     say_nothing_at_first(context, &seen);
     loop {
         known.retain(|id| seen.questions.iter().any(|question| question.id == *id));
@@ -200,14 +198,14 @@ async fn watch(context: &Context) -> Result<Exit, AppError> {
                 context.print.data(&line(&question));
             }
         }
-        seen = context.host.questions_after(seen).await?;
+        seen = context.app.approvals.list_after(seen).await;
     }
 }
 
-fn say_nothing_at_first(context: &Context, seen: &Seen) {
+fn say_nothing_at_first(context: &Context, seen: &Pending) {
     if seen.questions.is_empty() && !context.print.wants_json() {
         say_nothing(context, seen);
-        context.print.note("waiting for questions, until Ctrl-C");
+        context.print.note("waiting for calls that need approval; stop with Ctrl-C");
     }
 }
 
@@ -215,7 +213,7 @@ fn say_nothing_at_first(context: &Context, seen: &Seen) {
 async fn decide(context: &Context, question: OpenQuestion) -> Result<(), AppError> {
     let id = question.id;
     // It may have been answered in the meantime.
-    let question = match context.host.question(&id).await {
+    let question = match context.app.approvals.show(&id).await {
         Ok(question) => question.in_full(Masks::Secrets),
         Err(failure) => {
             if failure.kind != ErrorKind::NotFound {

@@ -28,7 +28,7 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, App
         (false, false) => Show::Table,
     };
     if args.verify {
-        let whole = context.host.verify_audit(&setup)?;
+        let whole = context.app.audit.verify(&setup)?;
         context.print.note(&in_words(&whole));
         if context.print.wants_json() {
             let AuditWhole { first, entries, breaks, unclosed } = whole;
@@ -47,12 +47,12 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, App
     if args.follow {
         return follow(context, &setup, &query, show).await;
     }
-    let rows = context.host.audit(&setup, &query)?;
+    let rows = context.app.audit.query(&setup, &query)?;
     match show {
         Show::Json => context.print.json(&rows),
         Show::Csv => rows.iter().for_each(|row| context.print.raw(csv::line(row).as_bytes())),
         Show::Table if rows.is_empty() && is_narrow(&query) => {
-            context.print.note("no call in the log fits that");
+            context.print.note("no call in the log matches");
         }
         Show::Table if rows.is_empty() => context.print.note("no calls so far"),
         Show::Table => {
@@ -81,7 +81,7 @@ async fn follow(
 ) -> Result<Exit, AppError> {
     let mut mark = AuditMark::default();
     loop {
-        for row in context.host.audit_since(setup, &mut mark)? {
+        for row in context.app.audit.follow(setup, &mut mark)? {
             if !fits(&row, query) {
                 continue;
             }
@@ -131,8 +131,8 @@ fn in_words(whole: &AuditWhole) -> String {
     };
     let told = match breaks {
         0 => String::new(),
-        1 => "; 1 of them tells of a crash or of lost entries".to_owned(),
-        many => format!("; {many} of them tell of a crash or of lost entries"),
+        1 => "; 1 of them reports a crash or lost entries".to_owned(),
+        many => format!("; {many} of them report a crash or lost entries"),
     };
     let killed = match unclosed {
         0 => String::new(),

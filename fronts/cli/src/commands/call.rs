@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, AppE
         context.print.data(&answer::text(Kind::Tool, &called.result));
     }
     if called.is_error {
-        context.print.error(&format!("`{}` says that it failed", called.id));
+        context.print.error(&format!("`{}` reported an error", called.id));
         return Ok(Exit::ToolError);
     }
     Ok(Exit::Ok)
@@ -44,7 +44,7 @@ pub(super) async fn read_arguments(words: &[String], tool: &str) -> Result<Json,
 }
 
 fn bad_arguments(tool: &str, error: &ArgumentError) -> AppError {
-    let usual = || format!("`capstan tools {tool}` shows what it takes");
+    let usual = || format!("`capstan tools {tool}` shows its arguments");
     AppError::usage(format!("invalid arguments for `{tool}`: {error}"))
         .hint(error.hint().unwrap_or_else(usual))
 }

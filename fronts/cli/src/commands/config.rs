@@ -13,7 +13,7 @@ use crate::print::counted;
 
 pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, AppError> {
     match command {
-        ConfigCommand::Path => path(context),
+        ConfigCommand::Path => Ok(path(context)),
         ConfigCommand::Check => check(context),
         ConfigCommand::Schema => {
             context.print.json(&capstan_config::schema());
@@ -23,22 +23,22 @@ pub(crate) fn run(context: &Context, command: &ConfigCommand) -> Result<Exit, Ap
     }
 }
 
-fn path(context: &Context) -> Result<Exit, AppError> {
-    let files = context.host.files(&context.selection)?;
+fn path(context: &Context) -> Exit {
+    let files = context.app.configs.files(&context.selection);
     if context.print.wants_json() {
         context.print.json(&files);
-        return Ok(Exit::Ok);
+        return Exit::Ok;
     }
     for file in files {
-        let missing = if file.exists { "" } else { "  (not there)" };
+        let missing = if file.exists { "" } else { "  (does not exist)" };
         let (scope, path) = (file.scope.as_str(), file.path.display());
         context.print.data(&format!("{scope:8} {path}{missing}"));
     }
-    Ok(Exit::Ok)
+    Exit::Ok
 }
 
 fn check(context: &Context) -> Result<Exit, AppError> {
-    let setup = context.host.load(&context.selection)?;
+    let setup = context.app.configs.load(&context.selection)?;
     let problems = &setup.loaded.problems;
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if context.print.wants_json() {

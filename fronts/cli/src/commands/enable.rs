@@ -11,7 +11,7 @@ use crate::exit::Exit;
 
 pub(crate) fn run(context: &Context, args: &NameArgs, switch: Switch) -> Result<Exit, AppError> {
     let (file, display) = locate(context, args)?;
-    context.host.edit(&file, &|text| set_enabled(text, &display, switch))?;
+    context.app.configs.edit(&file, &|text| set_enabled(text, &display, switch))?;
     let word = match switch {
         Switch::On => "enabled",
         Switch::Off => "disabled",

@@ -1,7 +1,7 @@
 //! Shows the decision about a call and its reasons.
 
 use capstan_app::Setup;
-use capstan_hub::Explained;
+use capstan_hub::Explanation;
 use capstan_model::{Effect, Verdict};
 use capstan_policy::Step;
 use capstan_text::clean::one_line;
@@ -27,8 +27,8 @@ pub(super) struct Decision<'a> {
 // === impl Decision ===
 
 impl<'a> Decision<'a> {
-    pub(super) fn of(explained: &'a Explained) -> Self {
-        let Explained { ruling, steps, effect, by_arguments, .. } = explained;
+    pub(super) fn of(explained: &'a Explanation) -> Self {
+        let Explanation { ruling, steps, effect, by_arguments, .. } = explained;
         Self { verdict: ruling.verdict, rule: &ruling.rule, steps, effect: *effect, by_arguments }
     }
 }
@@ -69,6 +69,6 @@ pub(super) fn tell_by_arguments(print: &Printer, by_arguments: &[Step]) {
     if by_arguments.is_empty() {
         return;
     }
-    print.note("\nthis is decided without arguments; with arguments these rules can speak first:");
+    print.note("\nthis verdict is for a call without arguments; with arguments, these rules may match first:");
     print.note(&steps(by_arguments));
 }

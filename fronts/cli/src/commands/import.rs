@@ -19,17 +19,17 @@ use crate::print::counted;
 
 pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError> {
     let scope = scope_of(args.scope);
-    let file = context.host.target(Some(scope), &context.selection)?;
+    let file = context.app.configs.target(Some(scope));
     let native = SourceFile {
         dialect: Some(Dialect::Native),
         ..SourceFile::new(
             file.path.display().to_string(),
             scope,
-            context.host.client_text(&file.path)?,
+            context.app.clients.text(&file.path)?,
         )
     };
     let planned = |choice| -> Result<Plan, AppError> {
-        let plan = plan(search(context, args, scope)?, &native, choice);
+        let plan = plan(search(context, args, scope), &native, choice);
         plan.map_err(|problem| AppError::problems(vec![*problem], vec![native.clone()]))
     };
     let choice = chosen(args, &file);
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError
         finish(context, &made, &file, Outcome::Planned);
         return Ok(Exit::Ok);
     }
-    context.host.edit(&file, &|text| made.apply(text))?;
+    context.app.configs.edit(&file, &|text| made.apply(text))?;
     finish(context, &made, &file, Outcome::Written);
     Ok(Exit::Ok)
 }
@@ -73,23 +73,23 @@ enum Outcome {
 }
 
 /// Finds the servers of the clients.
-fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Found>, AppError> {
-    let own = context.host.files(&context.selection)?;
+fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
+    let own = context.app.configs.files(&context.selection);
     let is_read = |path: &Path| own.iter().any(|one| one.scope == Scope::User && one.path == path);
     let clients = if args.clients.is_empty() { &Client::ALL[..] } else { &args.clients };
-    let workspace = context.host.workspace();
+    let workspace = context.app.configs.environment.workspace().to_string_lossy().into_owned();
     let projects = if args.all { Projects::All(&workspace) } else { Projects::Only(&workspace) };
     let mut found = Vec::new();
     for client in clients {
         let mut of_client = Vec::new();
-        for path in context.host.client_files(*client, scope) {
+        for path in context.app.clients.files(*client, scope) {
             // The older file is used only if the newer one has no server.
             let older = path.ends_with("caliban/mcp.toml");
             if older && !of_client.is_empty() {
                 continue;
             }
             let name = path.display().to_string();
-            match context.host.client_text(&path) {
+            match context.app.clients.text(&path) {
                 Ok(text) => {
                     of_client.extend(find(*client, &SourceFile::new(name, scope, text), projects));
                 }
@@ -102,7 +102,7 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Result<Vec<Foun
         }
         found.extend(of_client);
     }
-    Ok(found)
+    found
 }
 
 /// The handling of secrets if no person is asked: as `--secrets` says, else kept as they are unless
@@ -122,8 +122,8 @@ fn is_watched(context: &Context) -> bool {
 
 fn ask_about_secrets(made: &Plan) -> Result<Secrets, AppError> {
     let names = names(made.secrets.iter().map(String::as_str));
-    let question = format!("Secrets stand in the files of {names}. What becomes of them?");
-    let options = ["copy them as they are", "put variables in their place, which you set"];
+    let question = format!("The files of {names} contain secrets. Copy them?");
+    let options = ["yes, copy them", "no, use variables, which you set"];
     match Terminal.select(&question, &options, 0) {
         Ok(0) => Ok(Secrets::Keep),
         Ok(_) => Ok(Secrets::Reference),
@@ -143,12 +143,12 @@ fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Res
         return Ok(());
     }
     let (names, path) = (names(made.secrets.iter().map(String::as_str)), file.path.display());
-    let hint = "`--secrets env` puts variables in their place";
+    let hint = "`--secrets env` replaces them by variables";
     if file.scope == Scope::Project {
-        let message = format!("the secrets of {names} do not belong into a project's file");
+        let message = format!("secrets of {names} must not be in a project's file");
         return Err(AppError::usage(message).hint(hint));
     }
-    if !context.host.is_private(file) {
+    if !context.app.clients.is_private(file) {
         let message = format!("the secrets of {names} are not copied: others can read {path}");
         return Err(AppError::usage(message).hint(format!("`chmod 600 {path}`, or {hint}")));
     }
@@ -160,8 +160,9 @@ fn nothing(context: &Context, args: &ImportArgs, file: &ConfigFile) -> Result<Ex
     if !args.clients.is_empty() {
         let titles: Vec<&str> = args.clients.iter().map(|client| client.title()).collect();
         let message = format!("no servers of {} were found", titles.join(", "));
-        return Err(AppError::not_found(message)
-            .hint("`capstan --config FILE list` reads a file that lies elsewhere"));
+        return Err(
+            AppError::not_found(message).hint("`capstan --config FILE list` reads any other file")
+        );
     }
     if context.print.wants_json() {
         let none: [(); 0] = [];
@@ -181,7 +182,7 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         .rows
         .iter()
         .map(|row| {
-            let file = context.host.shown_path(&row.file);
+            let file = context.app.clients.shown_path(&row.file);
             let place = match &row.project {
                 Some(project) => format!("{file} (for {project})"),
                 None => file,
@@ -208,12 +209,14 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
     }
     if !made.secrets.is_empty() {
         let (names, path) = (names(made.secrets.iter().map(String::as_str)), file.path.display());
-        if context.host.is_private(file) {
-            context.print.note(&format!("secrets of {names} go to {path} as they are"));
-            context.print.hint("`--secrets env` puts variables in their place");
+        if context.app.clients.is_private(file) {
+            context.print.note(&format!("secrets of {names} are copied to {path}"));
+            context.print.hint("`--secrets env` replaces them by variables");
         } else {
-            let why = format!("secrets of {names} do not go to {path}, which others can read");
-            context.print.warning(&format!("{why}: so nothing is written"));
+            let why = format!(
+                "secrets of {names} are not copied to {path}, because other users can read it"
+            );
+            context.print.warning(&format!("{why}; nothing is written"));
             context.print.hint(&format!("`chmod 600 {path}`, or `--secrets env`"));
         }
     }
@@ -225,7 +228,7 @@ fn state(state: &State) -> String {
         State::New { .. } => "new".to_owned(),
         State::Same { name, apart_from } if apart_from.is_empty() => format!("same as `{name}`"),
         State::Same { name, apart_from } => {
-            format!("same as `{name}`, whose {} counts", apart_from.join(", "))
+            format!("same as `{name}`, whose {} is kept", apart_from.join(", "))
         }
         State::Differs { from, name } => format!("differs from `{from}`, becomes `{name}`"),
         State::Itself => "runs capstan itself, left out".to_owned(),
@@ -239,8 +242,8 @@ fn tell_variables(context: &Context, made: &Plan) {
     for variable in &made.variables {
         let (name, server) = (&variable.name, &variable.server);
         let value = match &variable.value_in {
-            Some(file) => format!("its value stands in {file}"),
-            None => "the client asks for its value".to_owned(),
+            Some(file) => format!("its value is in {file}"),
+            None => "the client prompts for its value".to_owned(),
         };
         context.print.note(&format!("`{server}` needs the variable {name}: {value}"));
     }
@@ -265,7 +268,7 @@ fn finish(context: &Context, made: &Plan, file: &ConfigFile, outcome: Outcome) {
         }
         Outcome::Written => {
             context.print.note(&format!("wrote {count} to {path}"));
-            context.print.note("next: `capstan list` shows which of them answer");
+            context.print.note("next: `capstan list` shows their states");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use capstan_app::{AppError, Installed, Mode, Setup, Spot, Uninstalled};
+use capstan_app::{AppError, EntryFile, Installed, Mode, Setup, Uninstalled};
 use capstan_config::Scope;
 use capstan_import::Client;
-use capstan_import::clients::{OUR_NAME, Way, put};
+use capstan_import::clients::{ClientConnection, OUR_NAME, put};
 use serde_json::json;
 
 use super::add::scope_of;
@@ -18,12 +18,14 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
     let ClientArgs { client, scope, dry_run } = args.at;
     let path = file_of(context, &args.at)?;
     let way = way(context, args)?;
-    if let (Client::ClaudeCode, ScopeArg::Project, Way::Http { .. }) = (client, scope, &way) {
+    if let (Client::ClaudeCode, ScopeArg::Project, ClientConnection::Http { .. }) =
+        (client, scope, &way)
+    {
         let message = "Capstan reads the project's `.mcp.json` too, and would connect to itself";
-        return Err(AppError::usage(message).hint("leave `--http` or `--scope project` out"));
+        return Err(AppError::usage(message).hint("remove `--http` or `--scope project`"));
     }
     let mode = if dry_run { Mode::Try } else { Mode::Do };
-    let installed = context.host.install(Spot { client, path: &path }, &way, mode)?;
+    let installed = context.app.clients.install(EntryFile { client, path: &path }, &way, mode)?;
     let (title, shown) = (client.title(), path.display());
     if context.print.wants_json() {
         context.print.json(&json!({
@@ -32,7 +34,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
     }
     match (&installed, mode) {
         (Installed::Already, _) => {
-            context.print.note(&format!("{title} has Capstan already ({shown})"));
+            context.print.note(&format!("{title} already has Capstan ({shown})"));
         }
         (Installed::ByHand, _) => {
             let name = format!("an entry `{OUR_NAME}` that starts Capstan is already in {shown}");
@@ -48,7 +50,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
         (Installed::Created | Installed::Changed { .. }, Mode::Do) => {
             context.print.note(&format!("added Capstan to {title} ({shown})"));
             if let Installed::Changed { backup: Some(backup) } = &installed {
-                context.print.note(&format!("the file as it was is kept in {}", backup.display()));
+                context.print.note(&format!("a backup of the file is {}", backup.display()));
             }
             let undo = match scope {
                 ScopeArg::User => format!("capstan uninstall {}", client.as_str()),
@@ -56,7 +58,7 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
                     format!("capstan uninstall {} --scope project", client.as_str())
                 }
             };
-            context.print.note(&format!("restart {title}; `{undo}` takes it back"));
+            context.print.note(&format!("restart {title}; `{undo}` reverts this"));
         }
     }
     Ok(Exit::Ok)
@@ -65,7 +67,8 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
 pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppError> {
     let path = file_of(context, args)?;
     let mode = if args.dry_run { Mode::Try } else { Mode::Do };
-    let done = context.host.uninstall(Spot { client: args.client, path: &path }, mode)?;
+    let done =
+        context.app.clients.uninstall(EntryFile { client: args.client, path: &path }, mode)?;
     if context.print.wants_json() {
         context.print.json(&json!({
             "client": args.client, "file": path, "written": mode == Mode::Do, "result": done
@@ -77,32 +80,32 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppErro
             let message = format!("{title} has no entry for Capstan ({shown})");
             return Err(AppError::not_found(message));
         }
-        (Uninstalled::Restored, Mode::Do) => format!("{shown} is byte for byte what it was"),
-        (Uninstalled::Restored, Mode::Try) => format!("{shown} would be put back as it was"),
-        (Uninstalled::Removed, Mode::Do) => format!("removed {shown}, which was made for Capstan"),
+        (Uninstalled::Restored, Mode::Do) => format!("{shown} is restored exactly"),
+        (Uninstalled::Restored, Mode::Try) => format!("{shown} would be restored exactly"),
+        (Uninstalled::Removed, Mode::Do) => format!("removed {shown}, which Capstan had created"),
         (Uninstalled::Removed, Mode::Try) => format!("{shown} would be removed"),
         (Uninstalled::TakenOut { .. }, Mode::Do) => {
-            format!("took the entry `{OUR_NAME}` out of {shown}; it has been changed since")
+            format!(
+                "removed the entry `{OUR_NAME}` from {shown}, which has changed since the installation"
+            )
         }
         (Uninstalled::TakenOut { .. }, Mode::Try) => {
-            format!("the entry `{OUR_NAME}` would be taken out of {shown}")
+            format!("the entry `{OUR_NAME}` would be removed from {shown}")
         }
     };
     context.print.note(&text);
     if let (Uninstalled::TakenOut { backup: Some(backup) }, Mode::Do) = (&done, mode) {
-        context.print.hint(&format!("the file from before is still in {}", backup.display()));
+        context.print.hint(&format!("the backup is still in {}", backup.display()));
     }
     Ok(Exit::Ok)
 }
 
 fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
     let scope = scope_of(args.scope);
-    context.host.client_file(args.client, scope)?.ok_or_else(|| {
+    context.app.clients.target(args.client, scope)?.ok_or_else(|| {
         let title = args.client.title();
         let (message, hint) = match scope {
-            Scope::Project => {
-                (format!("{title} has no file for single projects"), "leave `--scope project` out")
-            }
+            Scope::Project => (format!("{title} has no project files"), "remove `--scope project`"),
             Scope::User | Scope::Managed | Scope::Flag => {
                 (format!("{title} has no file of this scope"), "choose another scope")
             }
@@ -112,18 +115,20 @@ fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
 }
 
 /// The transport by which the client reaches Capstan.
-fn way(context: &Context, args: &InstallArgs) -> Result<Way, AppError> {
+fn way(context: &Context, args: &InstallArgs) -> Result<ClientConnection, AppError> {
     match &args.http {
         None => {
-            let command = context.host.own_path()?;
-            Ok(Way::Stdio { command, args: vec!["serve".to_owned()] })
+            let command = context.app.configs.environment.own_path()?;
+            Ok(ClientConnection::Stdio { command, args: vec!["serve".to_owned()] })
         }
         Some(Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
-            Ok(Way::Http { url: url.clone() })
+            Ok(ClientConnection::Http { url: url.clone() })
         }
         Some(Some(url)) => Err(AppError::usage(format!("`{url}` is not the address of a gateway"))
             .hint("write `http://127.0.0.1:8080/mcp`, as `capstan serve --http` prints it")),
-        Some(None) => Ok(Way::Http { url: usual_url(&context.host.load(&context.selection)?)? }),
+        Some(None) => Ok(ClientConnection::Http {
+            url: usual_url(&context.app.configs.load(&context.selection)?)?,
+        }),
     }
 }
 

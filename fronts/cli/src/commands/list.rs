@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppE
         show(context, &listed.rows);
     }
     if let Some(trouble) = &listed.trouble {
-        context.print.warning(&format!("the gateway does not use what the files say: {trouble}"));
+        context.print.warning(&format!("the gateway does not use the current files: {trouble}"));
     }
     Ok(context.exit_without(listed.required.as_ref()))
 }

@@ -85,6 +85,6 @@ pub(crate) fn tell_missing(print: &Printer, missing: &Missing) {
     if !missing.pending.is_empty() {
         let names: Vec<String> = missing.pending.iter().map(|name| format!("`{name}`")).collect();
         print.warning(&format!("no answer yet from {}", names.join(", ")));
-        print.hint("`--wait 30s` waits longer; `capstan doctor` says what is wrong");
+        print.hint("`--wait 30s` waits longer; `capstan doctor` finds the cause");
     }
 }

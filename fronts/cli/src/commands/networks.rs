@@ -28,11 +28,14 @@ pub(super) async fn allow(
         let policy = AddressPolicy { server, trust: Trust::Untrusted, networks };
         policy.check(*address, Loopback::Refused).err()
     };
-    let (host, refusals): (_, Vec<AddressRefusal>) = match context.host.addresses(url).await? {
-        UrlAddresses::Here => return Ok(()),
-        UrlAddresses::Literal(address) => (None, check(&address).into_iter().collect()),
-        UrlAddresses::Name(name, found) => (Some(name), found.iter().filter_map(check).collect()),
-    };
+    let (host, refusals): (_, Vec<AddressRefusal>) =
+        match context.app.addresses.addresses(url).await? {
+            UrlAddresses::Here => return Ok(()),
+            UrlAddresses::Literal(address) => (None, check(&address).into_iter().collect()),
+            UrlAddresses::Name(name, found) => {
+                (Some(name), found.iter().filter_map(check).collect())
+            }
+        };
     if refusals.is_empty() {
         return Ok(());
     }
@@ -48,7 +51,7 @@ pub(super) async fn allow(
     }
     let line = listed.iter().map(|one| format!("\"{one}\"")).collect::<Vec<_>>().join(", ");
     context.print.note(&format!(
-        "{} is not public; the entry gets `networks = [{line}]`, which allows nothing else",
+        "{} is not public; the entry gets `networks = [{line}]`, which allows only this",
         listed.join(", ")
     ));
     server.networks.extend(networks);
@@ -61,13 +64,13 @@ pub(super) async fn allow(
 /// If it does.
 pub(super) async fn refuse_private(context: &Context, server: &NewServer) -> Result<(), AppError> {
     let Some(url) = url_of(server) else { return Ok(()) };
-    let hint = "if it is right, type it yourself: `capstan add NAME URL`";
+    let hint = "if the address is right, add it yourself: `capstan add NAME URL`";
     if place_of(url).contains("${") {
-        let reason = "a variable decides which server it leads to";
+        let reason = "its host depends on a variable";
         return Err(blocked(format!("its address is refused: {reason}")).hint(hint));
     }
     let refusal = |address| AddressPolicy::default().check(address, Loopback::Refused).err();
-    let reason = match context.host.addresses(url).await? {
+    let reason = match context.app.addresses.addresses(url).await? {
         UrlAddresses::Here => Some("it leads to this machine".to_owned()),
         UrlAddresses::Literal(address) => refusal(address).map(|refusal| refusal.to_string()),
         // The check at connection time decides.
@@ -126,8 +129,9 @@ fn possible(refusal: &AddressRefusal) -> Result<(), AppError> {
             };
             Err(blocked(message).hint("write `127.0.0.1`, `[::1]` or `localhost`"))
         }
-        AddressClass::LinkLocal => Err(blocked(refusal.to_string())
-            .hint("no command writes that line: add the server to the file yourself")),
+        AddressClass::LinkLocal => {
+            Err(blocked(refusal.to_string()).hint("add the server to the file by hand"))
+        }
     }
 }
 
@@ -137,7 +141,7 @@ fn confirm(context: &Context, host: &str, addresses: &[String]) -> Result<(), Ap
     let message = format!("`{host}` resolves to {found}, which is not public");
     if !stdin_is_terminal() {
         let flags: Vec<String> = addresses.iter().map(|one| format!("--network {one}")).collect();
-        return Err(blocked(message).hint(format!("if that is meant, add `{}`", flags.join(" "))));
+        return Err(blocked(message).hint(format!("to allow it, add `{}`", flags.join(" "))));
     }
     context.print.note(&message);
     let question = "Allow the server to be reached there?";

@@ -20,7 +20,7 @@ pub(super) fn print_json(context: &Context, items: &[ListedItem]) {
 }
 
 /// Reports that no server is configured.
-pub(super) fn tell_nobody(context: &Context) {
+pub(super) fn tell_no_servers(context: &Context) {
     context.print.note("no servers are configured");
-    context.print.hint("`capstan add NAME COMMAND…` adds one; `--demo` shows some");
+    context.print.hint("`capstan add NAME COMMAND…` adds one; `--demo` uses examples");
 }

@@ -61,7 +61,7 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
         }
         if hub.pins().end_loss().await.map_err(|error| broken(&error))? {
             context.print.note(
-                "approvals were lost before; servers that you add from now on are approved when \
+                "pins had been lost; servers that you add from now on are pinned when \
                  they are first seen",
             );
         }
@@ -77,7 +77,7 @@ fn refuse_unknown(args: &PinsArgs, reviews: &[(ServerName, Review)]) -> Result<(
         Some(tool) => {
             let server = args.server.as_deref().unwrap_or_default();
             let failure = AppError::not_found(format!("`{server}` has no tool `{tool}`"));
-            Err(failure.hint(format!("`capstan pins {server} --all` shows those that it has")))
+            Err(failure.hint(format!("`capstan pins {server} --all` shows its tools")))
         }
     }
 }
@@ -112,7 +112,7 @@ async fn approve(
         }
     }
     if reviews.iter().all(|(_, review)| review.standing == Standing::Approved) {
-        context.print.note("there was nothing to approve");
+        context.print.note("there was nothing to pin");
     }
     Ok(())
 }
@@ -124,7 +124,7 @@ fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
         return;
     }
     if reviews.is_empty() {
-        context.print.note("every tool is what was approved");
+        context.print.note("every tool matches its pin");
         return;
     }
     let cells: Vec<Vec<String>> = reviews.iter().map(cells).collect();
@@ -142,10 +142,10 @@ fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
     match &args.server {
         _ if args.approve => {}
         Some(server) if is_open => context.print.hint(&format!(
-            "`capstan pins {server} --approve` shows them as they are then, and approves that"
+            "`capstan pins {server} --approve` shows and pins the current definitions"
         )),
         Some(_) => {}
-        None => context.print.hint("`capstan pins SERVER` shows what has changed"),
+        None => context.print.hint("`capstan pins SERVER` shows the changes"),
     }
 }
 

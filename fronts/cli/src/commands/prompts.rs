@@ -9,7 +9,7 @@ use capstan_text::screen::width;
 use capstan_text::table::table;
 use capstan_wire::object;
 
-use super::offers::{print_json, tell_nobody, with_server};
+use super::offers::{print_json, tell_no_servers, with_server};
 use super::tell_missing;
 use crate::args::PromptsArgs;
 use crate::context::Context;
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, A
     }
     tell_missing(&context.print, &listed.missing);
     if listed.none.is_some() {
-        tell_nobody(context);
+        tell_no_servers(context);
     }
     Ok(Exit::Ok)
 }

@@ -41,7 +41,7 @@ fn deliver(context: &Context, file: Option<&Path>, result: &Json) -> Result<Exit
         (Some(file), _) if context.print.wants_json() => write(file, result.as_bytes())?,
         (Some(file), Some(part)) => write(file, part.as_bytes())?,
         (Some(_), None) => {
-            let failure = AppError::usage("the resource does not consist of one content");
+            let failure = AppError::usage("the resource has several contents");
             return Err(failure.hint("`--json --output FILE` writes everything"));
         }
         (None, _) if context.print.wants_json() => context.print.bytes(result.as_bytes()),

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use capstan_app::AppError;
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
-use capstan_import::registry::{BadOffer, Chosen, Need, Offer, Way};
+use capstan_import::registry::{BadOffer, Chosen, Delivery, Need, Offer};
 use capstan_safety::clean::clean;
 use capstan_text::screen::{stdin_is_terminal, width};
 use capstan_text::table::table;
@@ -34,7 +34,8 @@ pub(crate) async fn run(context: &Context, command: &RegistryCommand) -> Result<
 
 async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, AppError> {
     let address = args.registry.registry.as_deref();
-    let found = context.host.search_registry(address, &args.words, usize::from(args.limit)).await?;
+    let found =
+        context.app.registries.search(address, &args.words, usize::from(args.limit)).await?;
     let rows: Vec<Row> = found.iter().map(Row::new).collect();
     if context.print.wants_json() {
         context.print.json(&rows);
@@ -52,28 +53,28 @@ async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, Ap
 
 async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError> {
     let address = args.registry.registry.as_deref();
-    let offer = context.host.offer(address, &args.name, args.release.as_deref()).await?;
+    let offer = context.app.registries.offer(address, &args.name, args.release.as_deref()).await?;
     let name = args.alias.as_deref().unwrap_or_else(|| offer.short_name());
     let Chosen { way, mut needs } =
         offer.choose(args.kind.as_deref()).map_err(|error| unusable(&error))?;
     let offered = format!("{} {}", line(&offer.name), line(&offer.version));
     let entry = match way {
-        Way::Entry(_) if !args.settings.is_empty() => {
-            return Err(AppError::usage("`--set` is for bundles, and this is none")
-                .hint("what it needs becomes variables, which you set"));
+        Delivery::Entry(_) if !args.settings.is_empty() => {
+            return Err(AppError::usage("`--set` works only for bundles")
+                .hint("required values become variables, which you set"));
         }
-        Way::Entry(entry) => {
+        Delivery::Entry(entry) => {
             context.print.note(&format!("{offered}: {}", shown(&entry)));
             refuse_private(context, &entry).await?;
             tell_pairs(context, &entry);
             *entry
         }
-        Way::Bundle { url, sha256 } => {
+        Delivery::Bundle { url, sha256 } => {
             context.print.note(&format!("{offered}: the bundle {}", line(&url)));
             // Only the contents of the bundle show what will be started.
             let settings = settings(args)?;
             let (entry, more) =
-                context.host.fetch_bundle(address, &url, &sha256, &settings).await?;
+                context.app.registries.fetch_bundle(address, &url, &sha256, &settings).await?;
             needs.extend(more);
             context.print.note(&format!("  starts {}", shown(&entry)));
             tell_names(context, &entry);
@@ -82,9 +83,9 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
     };
     tell_needs(context, &needs);
     confirm(args)?;
-    let file = context.host.target(args.scope.map(scope_of), &context.selection)?;
+    let file = context.app.configs.target(args.scope.map(scope_of));
     let taken = Cell::new(false);
-    let edited = context.host.edit(&file, &|text| {
+    let edited = context.app.configs.edit(&file, &|text| {
         let added = add_server(text, name, &entry);
         taken.set(matches!(added, Err(EditError::Exists { .. })));
         added
@@ -94,14 +95,14 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
             return failure;
         }
         failure.hint(format!(
-            "`--as NAME` gives it another name; `capstan remove {name}` makes room for it"
+            "choose another name with `--as NAME`, or run `capstan remove {name}` first"
         ))
     })?;
-    let setup = context.host.load(&context.selection)?;
+    let setup = context.app.configs.load(&context.selection)?;
     let slug = setup.server(name)?.name.as_str();
     let (path, scope) = (file.path.display(), file.scope.as_str());
     context.print.note(&format!("added `{name}` to {path} ({scope})"));
-    context.print.note(&format!("next: `capstan tools {slug}` lists what it offers"));
+    context.print.note(&format!("next: `capstan tools {slug}` lists its tools"));
     if context.print.wants_json() {
         context.print.json(&serde_json::json!({ "added": name, "file": file.path }));
     }
@@ -162,7 +163,8 @@ fn pairs(entry: &NewServer) -> (&'static str, Vec<(&String, &String)>) {
 fn tell_needs(context: &Context, needs: &[Need]) {
     for Need { variable, description, required } in needs {
         let needs = if *required { "needs" } else { "can use" };
-        let set = if context.host.is_set(variable) { " (set in your environment)" } else { "" };
+        let set =
+            if context.app.registries.is_set(variable) { " (set in your environment)" } else { "" };
         context.print.note(&format!("  {needs} ${{{variable}}}{set}: {}", line(description)));
     }
 }
@@ -178,7 +180,7 @@ fn confirm(args: &RegistryAddArgs) -> Result<(), AppError> {
         return Ok(());
     }
     if !stdin_is_terminal() {
-        return Err(AppError::usage("nobody is there to ask").hint("`--yes` adds it as shown"));
+        return Err(AppError::usage("there is no terminal to ask on").hint("add it with `--yes`"));
     }
     let asked = inquire::Confirm::new("Add it?").with_default(false).prompt();
     if asked.unwrap_or(false) {
@@ -188,7 +190,8 @@ fn confirm(args: &RegistryAddArgs) -> Result<(), AppError> {
 }
 
 fn unusable(error: &BadOffer) -> AppError {
-    AppError::usage(error.to_string()).hint("`--kind` chooses another way; `add` takes a command")
+    AppError::usage(error.to_string())
+        .hint("choose another kind with `--kind`, or use `capstan add` with a command")
 }
 
 // === impl Row ===

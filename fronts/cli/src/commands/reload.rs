@@ -13,12 +13,12 @@ pub(crate) async fn run(context: &Context) -> Result<Exit, AppError> {
     context.print.note(match (changed, needs_restart.is_empty()) {
         (true, _) => "the configuration has changed",
         (false, true) => "nothing has changed",
-        (false, false) => "nothing has changed since it was last read",
+        (false, false) => "nothing has changed since the last reload",
     });
     if !needs_restart.is_empty() {
         let named = needs_restart.join("`, `");
-        context.print.warning(&format!("`{named}` changed, and a restart is needed for that"));
-        context.print.hint("end the gateway and start it again: `capstan serve`");
+        context.print.warning(&format!("`{named}` changed; restart the gateway to apply it"));
+        context.print.hint("stop the gateway and run `capstan serve` again");
     }
     if let Some(trouble) = trouble {
         context.print.warning(&trouble);

@@ -22,7 +22,7 @@ pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, AppE
         return Ok(Exit::Ok);
     }
     let (file, display) = locate(context, args)?;
-    context.host.edit(&file, &|text| remove_server(text, &display))?;
+    context.app.configs.edit(&file, &|text| remove_server(text, &display))?;
     let (path, scope) = (file.path.display(), file.scope.as_str());
     context.print.note(&format!("removed `{display}` from {path} ({scope})"));
     if context.print.wants_json() {
@@ -34,10 +34,10 @@ pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, AppE
 /// The file in which a server is configured, and its name there.
 pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, String), AppError> {
     if let Some(scope) = args.scope {
-        let file = context.host.target(Some(scope_of(scope)), &context.selection)?;
+        let file = context.app.configs.target(Some(scope_of(scope)));
         return Ok((file, args.name.clone()));
     }
-    let setup = context.host.load(&context.selection)?;
+    let setup = context.app.configs.load(&context.selection)?;
     let entry = setup.server(&args.name)?;
     let source = setup.files.iter().find(|source| source.path == entry.origin.file);
     let dialect = source.and_then(|source| {
@@ -46,9 +46,9 @@ pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, 
     if dialect != Some(Dialect::Native) {
         let (display, file) = (&entry.display, &entry.origin.file);
         return Err(AppError::usage(format!(
-            "`{display}` stands in {file}, a file of another program"
+            "`{display}` is in {file}, a file of another program"
         ))
-        .hint("change it there, or add a server of that name, which takes its place"));
+        .hint("change it there, or add a server with that name, which overrides it"));
     }
     let file = ConfigFile {
         path: entry.origin.file.clone().into(),

@@ -7,7 +7,7 @@ use capstan_text::screen::width;
 use capstan_text::table::table;
 use capstan_wire::object;
 
-use super::offers::{print_json, tell_nobody};
+use super::offers::{print_json, tell_no_servers};
 use super::tell_missing;
 use crate::args::ResourcesArgs;
 use crate::context::Context;
@@ -26,7 +26,7 @@ pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit,
     }
     tell_missing(&context.print, &listed.missing);
     if listed.none.is_some() {
-        tell_nobody(context);
+        tell_no_servers(context);
     }
     Ok(Exit::Ok)
 }

@@ -48,7 +48,7 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, App
         stop: || Box::pin(crate::interrupted()),
         ready: Box::new(move |ready| Box::pin(announce(context, ready, public_url))),
     };
-    context.serve.serve(&setup, &context.selection, serving).await?;
+    context.app.serve.serve(&setup, &context.selection, serving).await?;
     Ok(Exit::Ok)
 }
 
@@ -75,12 +75,12 @@ fn refuse_exposed(address: SocketAddr, args: &ServeArgs) -> Result<(), AppError>
     if address.ip().to_canonical().is_loopback() || args.insecure {
         return Ok(());
     }
-    let message = format!(
-        "{address} can be reached from other machines, and callers are not asked who they are"
-    );
+    let message =
+        format!("{address} can be reached from other machines, and callers are not authenticated");
     Err(AppError::usage(message).hint(
-        "listen on 127.0.0.1, behind something that asks; or add `--insecure` if whoever reaches \
-         the address may use every server",
+        "listen on 127.0.0.1, behind a proxy that authenticates callers; or add \
+         `--insecure` to give everyone who can reach the address access to all \
+         servers",
     ))
 }
 
@@ -109,7 +109,8 @@ fn refuse_unsupported(setup: &Setup) -> Result<(), AppError> {
         return Ok(());
     }
     let failure = AppError::problems(problems, setup.files.to_vec());
-    let message = "the configuration asks for what this gateway cannot do".to_owned();
+    let message =
+        "the configuration asks for restrictions that this gateway does not support".to_owned();
     Err(AppError { message, ..failure })
 }
 
@@ -147,7 +148,7 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
         context.print.note(&format!("metrics at {metrics}"));
     }
     if ready.exposed.is_some() {
-        context.print.warning("whoever reaches this address may use every server behind it");
+        context.print.warning("everyone who can reach this address can use all servers");
     }
     if !stderr_is_terminal() && !context.selection.demo {
         return;
@@ -193,9 +194,9 @@ fn tell_how(context: &Context, hub: &Hub, url: &str) {
     if let Some(server) = hub.servers().next()
         && let Some(base) = url.strip_suffix("/mcp")
     {
-        context.print.note(&format!("one server alone is at {base}/servers/{server}/mcp"));
+        context.print.note(&format!("a single server is at {base}/servers/{server}/mcp"));
     }
-    context.print.note("Ctrl-C ends it");
+    context.print.note("stop with Ctrl-C");
 }
 
 /// The endpoint for a URL that may or may not include its path.

@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, App
     if let Some(none) = listed.none {
         context.say_no_servers(none);
     } else if args.name.is_none() && provider.is_none() && context.selection.demo {
-        let program = context.host.program();
+        let program = context.app.configs.environment.own_command();
         context.print.note("\nnext, call one of them:");
         context.print.note(&format!("  {program} call --demo time__now zone=Europe/Berlin"));
     }
@@ -57,7 +57,7 @@ fn one(context: &Context, tool: &ToolRow) {
     let schema: serde_json::Value = tool.input_schema.read().unwrap_or_default();
     let pretty = serde_json::to_string_pretty(&schema).unwrap_or_default();
     let own_name = match &tool.own_name {
-        Some(_) => format!("rules mean it as `{}`\n", tool.own_id()),
+        Some(_) => format!("rules match it as `{}`\n", tool.own_id()),
         None => String::new(),
     };
     context.print.data(&format!(

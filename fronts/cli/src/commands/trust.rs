@@ -20,10 +20,10 @@ const CONTEXT: usize = 3;
 const ROOM: Room = Room { above: 1, below: 3, after: After::Question };
 
 pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, AppError> {
-    let mut files = context.host.files(&context.selection)?;
+    let mut files = context.app.configs.files(&context.selection);
     files.retain(|file| file.scope == Scope::Project && file.exists);
     if files.is_empty() {
-        return Err(AppError::not_found("there is no configuration file of a project here"));
+        return Err(AppError::not_found("this folder has no project configuration file"));
     }
     for file in &files {
         if args.revoke {
@@ -36,17 +36,17 @@ pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, AppError>
 }
 
 fn revoke(context: &Context, file: &ConfigFile) -> Result<(), AppError> {
-    let was = context.host.revoke(file)?;
-    let text = if was { "is no longer approved" } else { "was not approved" };
+    let was = context.app.configs.revoke(file)?;
+    let text = if was { "is no longer trusted" } else { "was not trusted" };
     context.print.note(&format!("{} {text}", file.path.display()));
     Ok(())
 }
 
 fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(), AppError> {
     let path = file.path.display();
-    let (shown, seen) = match context.host.approval(file)? {
+    let (shown, seen) = match context.app.configs.approval(file)? {
         Approval::NotNeeded | Approval::Approved => {
-            context.print.note(&format!("{path} is approved as it is"));
+            context.print.note(&format!("{path} is trusted in its current version"));
             return Ok(());
         }
         Approval::Unknown { now } => (redacted(file, &now), now),
@@ -60,7 +60,7 @@ fn approve(context: &Context, args: &TrustArgs, file: &ConfigFile) -> Result<(),
         return Err(AppError::denied("not approved"));
     }
     // Approves the text that was shown: the file may have changed during the question.
-    context.host.approve(file, &seen)?;
+    context.app.configs.approve(file, &seen)?;
     context.print.note(&format!("approved {path}"));
     Ok(())
 }
@@ -101,10 +101,10 @@ fn difference(file: &ConfigFile, before: &str, now: &str) -> String {
 /// Shows the text to approve and asks the person.
 fn confirmed(file: &ConfigFile, shown: &str) -> Result<bool, AppError> {
     if !stdin_is_terminal() {
-        return Err(AppError::usage("nobody is there to ask")
-            .hint("`capstan trust --yes` approves without asking"));
+        return Err(AppError::usage("there is no terminal to ask on")
+            .hint("`capstan trust --yes` trusts it without asking"));
     }
-    let question = "Start the servers of this file from now on?";
+    let question = "Trust this file, and start its servers from now on?";
     let prompter = &mut Terminal;
     prompter.say(&format!("{}:", file.path.display()));
     let (columns, _) = prompter.size();

@@ -1,7 +1,7 @@
 //! `capstan why`: explains the decision about a call, and the rule it comes from.
 
 use capstan_app::AppError;
-use capstan_hub::{Call, Door, Explained, Hub};
+use capstan_hub::{Call, EntryPoint, Explanation, Hub};
 use capstan_model::{CallError, Caller, Kind, Target, Verdict};
 use capstan_text::clean::one_line;
 use capstan_wire::Json;
@@ -55,7 +55,7 @@ async fn explain(
     caller: &Caller,
     typed: &str,
     arguments: &Json,
-) -> Result<Explained, CallError> {
+) -> Result<Explanation, CallError> {
     let call = |target| Call::new(caller.clone(), target, Some(arguments));
     let item = typed.strip_prefix('@').unwrap_or(typed);
     let is_resource = item != typed || hub.id_of(item).is_some_and(|id| id.item.contains("://"));
@@ -73,7 +73,7 @@ async fn explain(
     }
 }
 
-fn show(context: &Context, tool: &str, explained: &Explained) {
+fn show(context: &Context, tool: &str, explained: &Explanation) {
     context.print.data(&explained::steps(&explained.steps));
     let verdict = explained.ruling.verdict.as_str();
     let (tool, rule) = (one_line(tool, usize::MAX), one_line(&explained.ruling.rule, usize::MAX));
@@ -82,25 +82,25 @@ fn show(context: &Context, tool: &str, explained: &Explained) {
 }
 
 /// Prints what the verdict means for the caller.
-fn tell_what_follows(context: &Context, door: Door, explained: &Explained) {
+fn tell_what_follows(context: &Context, door: EntryPoint, explained: &Explanation) {
     let what = match explained.kind {
         Kind::Tool => "tool",
         Kind::Resource => "resource",
         Kind::Prompt => "prompt",
     };
     match (explained.ruling.verdict, door) {
-        (Verdict::Allow, _) | (Verdict::Deny, Door::Cli | Door::Terminal) => {}
-        (Verdict::Ask, Door::Cli) => {
-            context.print.note("on the command line, typing the call is the approval");
+        (Verdict::Allow, _) | (Verdict::Deny, EntryPoint::Cli | EntryPoint::Terminal) => {}
+        (Verdict::Ask, EntryPoint::Cli) => {
+            context.print.note("on the command line, entering the call approves it");
         }
-        (Verdict::Ask, Door::Terminal) => context.print.note("you are asked before it runs"),
-        (Verdict::Ask, Door::Gateway | Door::Stdio) => {
+        (Verdict::Ask, EntryPoint::Terminal) => context.print.note("you are asked before it runs"),
+        (Verdict::Ask, EntryPoint::Gateway | EntryPoint::Stdio) => {
             context
                 .print
-                .note("it runs once somebody says yes; where nobody can be asked, it is refused");
+                .note("it runs if it is approved; it is refused if approval cannot be requested");
         }
-        (Verdict::Deny, Door::Gateway | Door::Stdio) => {
-            context.print.note(&format!("the caller is told that there is no such {what}"));
+        (Verdict::Deny, EntryPoint::Gateway | EntryPoint::Stdio) => {
+            context.print.note(&format!("the caller gets the error that there is no such {what}"));
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use capstan_hub::Session;
-use capstan_model::{Caller, ServerName};
+use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
@@ -89,6 +89,20 @@ struct State {
     running: HashMap<RequestId, AbortHandle>,
     /// Subscribed resources, each with the name that the client uses for it.
     subscriptions: HashMap<(ServerName, String), String>,
+}
+
+// === impl View ===
+
+impl View {
+    /// The item that a client with this view calls by this name.
+    pub(crate) fn target(&self, kind: Kind, name: &str) -> Target {
+        match self {
+            Self::All => Target::spelled(kind, name),
+            Self::One(server) => {
+                Target::exact(kind, ItemId { server: server.clone(), item: name.to_owned() })
+            }
+        }
+    }
 }
 
 // === impl ClientContext ===
@@ -195,7 +209,7 @@ impl Client {
         let Some(inbox) = self.state().inbox.clone() else { return false };
         let is_told = inbox.try_send(message).is_ok();
         if !is_told {
-            tracing::debug!("a client does not read what it is told; a message is left out");
+            tracing::debug!("a client does not read its messages; a message is dropped");
         }
         is_told
     }
@@ -221,7 +235,7 @@ impl Client {
             return Err("too many requests at the same time");
         }
         if state.running.contains_key(id) {
-            return Err("a request of this id is still worked on");
+            return Err("a request with this id is still running");
         }
         let task = start();
         state.running.insert(id.clone(), task.abort_handle());

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use capstan_hub::trace::{Ending, Span};
-use capstan_hub::{Delivery, Flowing, Hub, Screened, Shape};
+use capstan_hub::{Delivery, Hub, Screened, Shape, Streaming};
 use capstan_model::{CallError, Kind};
 use capstan_wire::RequestId;
 use futures::FutureExt as _;
@@ -22,7 +22,7 @@ use crate::protocol::fault::{Fault, INTERNAL, tool_error};
 pub struct StreamedAnswer {
     /// The text before the result, until it is sent.
     head: Option<Bytes>,
-    flowing: Box<Flowing>,
+    streaming: Box<Streaming>,
     kind: Kind,
     era: Era,
     is_closed: bool,
@@ -53,7 +53,7 @@ pub(crate) enum Form {
 
 /// The error of an answer that was cut off. Its connection must be closed.
 #[derive(Debug, thiserror::Error)]
-#[error("an answer broke while it was sent")]
+#[error("an answer was interrupted while it was sent")]
 pub struct Cut(#[source] Option<CallError>);
 
 /// Streams an answer if its client accepts that; otherwise waits for the complete answer.
@@ -76,17 +76,17 @@ pub(crate) async fn begin(
     let result = match delivered {
         Ok(Delivery::Whole(screened)) => Ok(screened),
         // Members can only be removed from a complete answer.
-        Ok(Delivery::Flowing(mut flowing))
-            if era.allows_any_structure() || !flowing.shape().odd_structure =>
+        Ok(Delivery::Streaming(mut streaming))
+            if era.allows_any_structure() || !streaming.shape().odd_structure =>
         {
             // The hub keeps the server open while the answer streams.
             let hub = Arc::clone(hub);
-            flowing.watched(move |ending| {
+            streaming.watched(move |ending| {
                 told(ending);
                 drop(hub);
             });
             let (head, delivered) = (None, None);
-            return Ok(StreamedAnswer { head, flowing, kind, era, is_closed: false, delivered });
+            return Ok(StreamedAnswer { head, streaming, kind, era, is_closed: false, delivered });
         }
         Ok(delivery) => Box::pin(delivery.whole()).await,
         Err(error) => Err(error),
@@ -120,7 +120,7 @@ impl StreamedAnswer {
             self.is_closed = true;
             return Poll::Ready(Some(Err(Cut(None))));
         }
-        let next = ready!(self.flowing.poll_next(cx));
+        let next = ready!(self.streaming.poll_next(cx));
         Poll::Ready(Some(match next {
             Ok(Some(piece)) => Ok(piece),
             Ok(None) => {
@@ -156,7 +156,7 @@ impl StreamedAnswer {
 
     /// The end of the result and of the message. A streamed result is never empty.
     fn tail(&self) -> Bytes {
-        let members = self.era.missing_members(&self.flowing.shape(), self.kind);
+        let members = self.era.missing_members(&self.streaming.shape(), self.kind);
         let comma = if members.is_empty() { "" } else { "," };
         format!("{comma}{members}}}}}").into()
     }

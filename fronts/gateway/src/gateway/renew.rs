@@ -104,7 +104,7 @@ impl Gateway {
             let id = ItemId { server, item: uri };
             tokio::spawn(async move {
                 if let Err(error) = hub.resubscribe(&before, &caller, id).await {
-                    tracing::debug!(%error, "a subscription does not go on");
+                    tracing::debug!(%error, "a subscription could not be renewed");
                 }
             });
         }

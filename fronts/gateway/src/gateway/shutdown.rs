@@ -56,7 +56,7 @@ impl Gateway {
     pub fn give_up(&self) {
         let calls = self.in_flight();
         if calls > 0 {
-            tracing::warn!(calls, "calls that have not ended are given up");
+            tracing::warn!(calls, "unfinished calls are abandoned");
         }
         self.over.tell();
     }

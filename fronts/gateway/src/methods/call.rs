@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext};
+use capstan_hub::trace::{Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Hub, Part, Screened, Shape};
-use capstan_model::{CallError, ItemId, Kind, Target};
+use capstan_model::{CallError, Kind, Target};
 use capstan_wire::protocol::META_LEVEL;
 use capstan_wire::{Json, RequestId, compose, object};
 
@@ -15,6 +15,7 @@ use crate::exchange::event_channel::channel;
 use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer};
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
+use crate::methods::lists::ClientResources;
 use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
 use crate::questions::continuation::{Continuation, INPUT_REQUIRED, input_required};
 use crate::questions::operator::ClientOperator;
@@ -37,6 +38,8 @@ struct CallTask {
     /// The `task` member of a client of 2025-11-25 that asks for a task.
     task: Option<Json>,
     form: Form,
+    /// True from the moment that the call has a task until that task runs.
+    is_waiting: bool,
 }
 
 /// Handles a call.
@@ -77,6 +80,7 @@ pub(crate) fn call(
         // A result that may become a task is parsed as a whole.
         form: if task.is_some() { Form::Whole } else { form },
         task,
+        is_waiting: false,
     };
     match (way.call.clone(), state) {
         (Some(call), Some(state)) => {
@@ -158,12 +162,14 @@ impl CallTask {
         Exchange::running(id, &client, receiver, start).continued_by(continuation)
     }
 
-    #[expect(clippy::manual_async_fn, reason = "an `async fn` holds what it is given twice")]
+    /// Runs the call. The task may be dropped before it runs, so it is marked as waiting here.
     fn run(
         mut self,
         operator: Arc<ClientOperator>,
     ) -> impl Future<Output = Result<Done, Fault>> + Send {
+        self.is_waiting = true;
         async move {
+            self.is_waiting = false;
             let mut params = self.params_for_server();
             // The pipeline copies the params; large ones are not kept twice.
             self.params = Json::empty_object();
@@ -194,41 +200,24 @@ impl CallTask {
         operator: &Arc<ClientOperator>,
     ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
         let hub = self.gateway.hub();
-        if self.client.view == View::All && self.kind == Kind::Resource {
-            // Boxed: it is rarer than calls of tools, whose future stays smaller without it.
-            return Box::pin(self.search(&hub, call, span, operator)).await;
+        let resources = ClientResources { gateway: &self.gateway, client: &self.client };
+        let mut requester = operator.requester();
+        if self.searches() {
+            requester.resources = Some(&resources);
+        } else {
+            found(&hub, &call, span.as_mut());
         }
-        found(&hub, &call, span.as_mut());
         let counted = self.gateway.metrics.begin();
-        let delivered = hub.deliver(&self.client.session, call, operator.requester()).await;
+        let delivered = hub.deliver(&self.client.session, call, requester).await;
+        if let (Ok(delivery), Some(span), true) = (&delivered, &mut span, self.searches()) {
+            span.found(delivery.server());
+        }
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, &hub).await
     }
 
-    /// Calls a resource whose server must be found first.
-    async fn search(
-        &self,
-        hub: &Arc<Hub>,
-        mut call: Call,
-        mut span: Option<Box<dyn Span>>,
-        operator: &Arc<ClientOperator>,
-    ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
-        // Recorded from the start of the search, so that attempts for missing resources leave an
-        // entry too.
-        let attempt = hub.begin_search(&call);
-        let Some((server, item)) = self.gateway.locate(&self.client, &self.name).await else {
-            let (kind, name) = (self.kind, self.name.clone());
-            let unknown = CallError::Unknown { kind, name, nearest: Vec::new() };
-            if let Some(span) = span {
-                span.end(Ending::failed(&unknown));
-            }
-            drop(attempt.end(Err(unknown.clone())).await);
-            return Err(Err(unknown));
-        };
-        call.target = Target::exact(self.kind, ItemId { server, item });
-        found(hub, &call, span.as_mut());
-        let counted = self.gateway.metrics.begin();
-        let delivered = attempt.deliver(&self.client.session, call, operator.requester()).await;
-        streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, hub).await
+    /// True if the server of the item must be found first.
+    fn searches(&self) -> bool {
+        self.client.view == View::All && self.kind == Kind::Resource
     }
 
     /// The span of the call, if calls are traced.
@@ -247,12 +236,7 @@ impl CallTask {
 
     /// The target of the call.
     fn target(&self) -> Target {
-        match &self.client.view {
-            View::All => Target::spelled(self.kind, self.name.clone()),
-            View::One(server) => {
-                Target::exact(self.kind, ItemId { server: server.clone(), item: self.name.clone() })
-            }
-        }
+        self.client.view.target(self.kind, &self.name)
     }
 
     /// The params with the level that the client has set: modern servers expect it in every request.
@@ -326,6 +310,19 @@ impl CallTask {
         let state = self.gateway.elsewhere(None, operator.approved().into());
         let state = self.gateway.seal(&self.client.caller.subject, call, state);
         Some(input_required(&compose::object(&requests), &state))
+    }
+}
+
+impl Drop for CallTask {
+    /// Records a call whose client left before its task ran.
+    fn drop(&mut self) {
+        if self.is_waiting {
+            let caller = caller_in(&self.client.caller, self.meta.as_ref());
+            let params = std::mem::replace(&mut self.params, Json::empty_object());
+            let call = Call { caller, target: self.target(), params, part: self.part };
+            let hub = self.gateway.hub();
+            drop(if self.searches() { hub.begin_search(&call) } else { hub.begin(&call) });
+        }
     }
 }
 

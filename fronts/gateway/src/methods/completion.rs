@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_hub::catalog::typed;
-use capstan_hub::{Asks, Call, SideOp};
+use capstan_hub::{ApprovalFrom, Call, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, Target};
 use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
@@ -12,6 +12,7 @@ use crate::client::Client;
 use crate::client::identity::caller_of;
 use crate::exchange::answer::Payload;
 use crate::gateway::Gateway;
+use crate::methods::lists::ClientResources;
 use crate::protocol::fault::Fault;
 use crate::protocol::messages::refuse_ambiguous;
 
@@ -65,16 +66,18 @@ impl Gateway {
         let (hub, typed) = (self.hub(), typed(&params));
         let sought = Call::new(Arc::clone(&caller), Target::spelled(kind, name), Some(&typed));
         let attempt = hub.begin_search(&sought).by_method(op.method());
-        let found = match kind {
-            Kind::Prompt | Kind::Tool => self.find_prompt(client, name).await,
-            Kind::Resource => self.locate(client, name).await,
+        let resources = ClientResources { gateway: self, client };
+        let target = match kind {
+            Kind::Prompt | Kind::Tool => {
+                let Some((server, item)) = self.find_prompt(client, name).await else {
+                    let (name, nearest) = (name.to_owned(), Vec::new());
+                    return Err(attempt.refuse(CallError::Unknown { kind, name, nearest }));
+                };
+                Target::exact(kind, ItemId { server, item })
+            }
+            Kind::Resource => client.view.target(kind, name),
         };
-        let Some((server, item)) = found else {
-            let unknown = CallError::Unknown { kind, name: name.to_owned(), nearest: Vec::new() };
-            return Err(attempt.refuse(unknown));
-        };
-        let target = Target::exact(kind, ItemId { server, item });
         let call = Call::new(caller, target, Some(&typed));
-        attempt.side(&client.session, call, op, Asks::Nobody).await
+        attempt.side(&client.session, call, op, ApprovalFrom::Memory, Some(&resources)).await
     }
 }

@@ -201,8 +201,8 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
             ("requested", &compose::string(&version)),
         ]);
         let message = format!(
-            "protocol version `{version}` is not spoken in this form; those before 2026-07-28 \
-             begin with `initialize`"
+            "protocol version `{version}` is not supported without a handshake; \
+             clients before 2026-07-28 start with `initialize`"
         );
         return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
     };

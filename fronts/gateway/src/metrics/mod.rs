@@ -136,20 +136,24 @@ impl Metrics {
 
     pub(crate) fn text(&self, readings: &Readings) -> String {
         let mut text = Text::default();
-        text.head("capstan_calls_total", "counter", "Calls that are over, by outcome.");
+        text.head("capstan_calls_total", "counter", "Finished calls, by outcome.");
         for (outcome, count) in readings.calls {
             text.line("capstan_calls_total", &format!("{{outcome=\"{outcome}\"}}"), count);
         }
-        text.head("capstan_call_errors_total", "counter", "Calls that failed, by code.");
+        text.head("capstan_call_errors_total", "counter", "Failed calls, by code.");
         for (code, count) in readings.errors {
             text.line("capstan_call_errors_total", &format!("{{code=\"{code}\"}}"), count);
         }
         self.durations(&mut text);
-        text.head("capstan_calls_in_flight", "gauge", "Calls under way.");
+        text.head("capstan_calls_in_flight", "gauge", "Running calls.");
         text.line("capstan_calls_in_flight", "", readings.in_flight);
-        text.head("capstan_sessions", "gauge", "Clients that are connected.");
+        text.head("capstan_sessions", "gauge", "Connected clients.");
         text.line("capstan_sessions", "", readings.sessions);
-        text.head("capstan_parked_calls", "gauge", "Calls that wait for their client's answer.");
+        text.head(
+            "capstan_parked_calls",
+            "gauge",
+            "Calls that wait for an answer of their client.",
+        );
         text.line("capstan_parked_calls", "", readings.parked);
         text.head("capstan_servers", "gauge", "Servers, by state.");
         for (state, count) in &readings.servers {
@@ -163,7 +167,7 @@ impl Metrics {
 
     fn durations(&self, text: &mut Text) {
         let counts = &self.counts;
-        text.head("capstan_call_duration_seconds", "histogram", "How long calls took.");
+        text.head("capstan_call_duration_seconds", "histogram", "The duration of calls.");
         let mut sum = 0;
         for ((end, _), count) in BUCKETS.iter().zip(&counts.buckets) {
             sum += get(count);

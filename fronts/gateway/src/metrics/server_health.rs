@@ -18,7 +18,7 @@ pub(crate) fn text(hub: &Hub, shows: &dyn Fn(&ServerName) -> bool) -> String {
         let labels = format!("{{server=\"{}\",state=\"{state}\"}}", one.server);
         text.line("capstan_server_state", &labels, 1);
     }
-    text.head("capstan_server_calls_per_hour", "gauge", "How often a server is called.");
+    text.head("capstan_server_calls_per_hour", "gauge", "Calls per hour of a server.");
     for one in &vitals {
         if let Some(pace) = one.pace {
             text.line("capstan_server_calls_per_hour", &label(one), pace.calls_per_hour);

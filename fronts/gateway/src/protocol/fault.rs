@@ -48,7 +48,7 @@ impl Fault {
     }
 
     pub(crate) fn unknown_method(method: &str) -> Self {
-        Self::new(METHOD_NOT_FOUND, format!("method `{method}` is not known here"))
+        Self::new(METHOD_NOT_FOUND, format!("unknown method `{method}`"))
     }
 
     /// The item does not exist, or the caller must not learn that it exists.

@@ -38,11 +38,11 @@ pub(crate) fn messages(
     let items = list.and_then(|list| object::items(&list));
     let items = items.map_err(|_| Answer::error(None, PARSE_ERROR, "not valid JSON"))?;
     if !revision.is_some_and(Revision::has_batches) {
-        let words = "a list of messages is only taken from clients of 2025-03-26";
+        let words = "batches are accepted only from clients of 2025-03-26";
         return Err(Answer::error(None, INVALID_REQUEST, words));
     }
     if items.is_empty() || items.len() > MAX {
-        let words = "a list of messages has between 1 and 256 of them";
+        let words = "a batch must have between 1 and 256 messages";
         return Err(Answer::error(None, INVALID_REQUEST, words));
     }
     Ok(items.iter().map(|item| one(item.bytes())).collect())

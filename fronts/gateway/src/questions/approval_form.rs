@@ -23,7 +23,7 @@ pub(crate) fn form(question: &Question) -> Json {
     let allow = compose::object(&[
         ("type", &text("boolean")),
         ("title", &text("Allow this call")),
-        ("description", &text("Yes runs it; anything else does not run it.")),
+        ("description", &text("Yes runs the call; any other answer refuses it.")),
     ]);
     let words: Vec<(&str, &str)> = offers.iter().filter_map(|extent| word(*extent)).collect();
     let names: Vec<Json> = words.iter().map(|(name, _)| text(name)).collect();
@@ -99,7 +99,7 @@ fn word(extent: Extent) -> Option<(&'static str, &'static str)> {
     let title = match extent {
         Extent::Once => return Some((ONCE, "Ask again next time")),
         Extent::Wider(Width::Item, Span::Saved) => {
-            return Some((ALWAYS, "Allow this tool for ever, for every client"));
+            return Some((ALWAYS, "Always allow this tool, for every client"));
         }
         // Wider rules than that are set in the configuration or in a shell.
         Extent::Wider(_, Span::Saved) => return None,
@@ -108,10 +108,10 @@ fn word(extent: Extent) -> Option<(&'static str, &'static str)> {
             "Allow this tool with these arguments for this session"
         }
         Extent::Wider(Width::ServerReads, Span::Session) => {
-            "Allow whatever this server only reads for this session"
+            "Allow all reads of this server for this session"
         }
         Extent::Wider(Width::Server, Span::Session) => {
-            "Allow everything of this server for this session"
+            "Allow all calls of this server for this session"
         }
     };
     match extent {

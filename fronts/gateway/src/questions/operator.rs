@@ -177,9 +177,7 @@ impl ClientOperator {
     /// Logs a warning for the first dropped message of a call.
     fn left_out(&self) {
         if !self.has_left_out.swap(true, Ordering::Relaxed) {
-            warn!(
-                "a client does not read what its call says as fast as it comes; some is left out"
-            );
+            warn!("a client reads the messages of its call too slowly; some are dropped");
         }
     }
 
@@ -309,7 +307,7 @@ impl ClientSide for ClientOperator {
             let answer = self.put(asking, self.signed(&server, asking, params)).await?;
             // A server could not parse it as an answer, and would keep waiting for one.
             if !answer.as_bytes().starts_with(b"{") {
-                let message = "the client's answer is no object".to_owned();
+                let message = "the client's answer is not an object".to_owned();
                 return Err(Unanswered { code: INTERNAL, message });
             }
             Ok(answer)

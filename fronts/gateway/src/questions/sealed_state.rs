@@ -51,12 +51,12 @@ pub(crate) enum State {
 
 /// The system provides no randomness for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random numbers, and what clients carry could be made up without them")]
+#[error("the system provides no random numbers, which protect the state that clients carry")]
 pub struct NoRandomness;
 
 /// An invalid or expired state. The client does not learn which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("requestState is not one of ours for this call, or has expired")]
+#[error("requestState is not valid for this call, or has expired")]
 pub(crate) struct BadState;
 
 // === impl Sealer ===

@@ -330,7 +330,7 @@ impl Connection for Files {
             {
                 let rest = Rest(rest, Arc::clone(&self.taken));
                 let begun = Begun::look(7, vec![begin]).ok().unwrap();
-                return Ok(Answer::Flowing(begun.flow(self.name.clone(), rest)));
+                return Ok(Answer::Streaming(begun.flow(self.name.clone(), rest)));
             }
             if matches!(tool.as_str(), "talk" | "slow" | "heavy") {
                 back.notice(Notice::Progress {

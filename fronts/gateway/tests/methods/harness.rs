@@ -46,6 +46,7 @@ type Lists = dyn Fn(Listing) -> BoxFuture<'static, Arc<[Item]>> + Send + Sync;
 pub(crate) struct Harness {
     pub(crate) gateway: Arc<Gateway>,
     sent: Arc<Mutex<Vec<String>>>,
+    log: Arc<Log>,
 }
 
 /// A scripted server.
@@ -66,7 +67,9 @@ pub(crate) struct Transcript {
     pub(crate) answer: String,
 }
 
-struct Log;
+/// An audit log that keeps everything.
+#[derive(Default)]
+struct Log(Mutex<Vec<Entry>>);
 
 struct Time(Instant);
 
@@ -132,17 +135,22 @@ impl Harness {
 
     /// Starts a gateway whose hub is changed by `change` before.
     pub(crate) fn with(servers: Vec<Server>, change: impl FnOnce(&mut HubBuilder)) -> Self {
-        let sent = Arc::<Mutex<Vec<String>>>::default();
+        let (sent, log) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Log::default()));
         let mut hub = HubBuilder::new(
             Arc::new(allowing(servers.iter().map(|server| &server.name)).compile()),
-            Arc::new(Log),
+            Arc::<Log>::clone(&log),
             Arc::new(Time(Instant::now())),
         );
         for server in servers {
             hub.add(Arc::new(Server { sent: Arc::clone(&sent), ..server }));
         }
         change(&mut hub);
-        Self { gateway: Gateway::new(Arc::new(hub.build())).unwrap(), sent }
+        Self { gateway: Gateway::new(Arc::new(hub.build())).unwrap(), sent, log }
+    }
+
+    /// What was written down so far.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.log.0.lock().unwrap().clone()
     }
 
     /// Initializes a client of 2025-11-25 with these capabilities.
@@ -435,7 +443,9 @@ impl To {
 // === impl Log ===
 
 impl AuditLog for Log {
-    fn record(&self, _: Entry) {}
+    fn record(&self, entry: Entry) {
+        self.0.lock().unwrap().push(entry);
+    }
 }
 
 // === impl Time ===

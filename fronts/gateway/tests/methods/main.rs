@@ -5,6 +5,7 @@
 
 mod harness;
 
+mod audit;
 mod changes;
 mod side_requests;
 mod limits;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use capstan_gateway::View;
-use capstan_hub::catalog::{Catalog, Names, Override, Overrides};
+use capstan_hub::catalog::{Catalog, Names, Overrides};
 use capstan_hub::ports::Listing;
 use capstan_hub::{Hub, HubBuilder};
-use capstan_model::{CallError, Naming, ServerName};
+use capstan_model::{CallError, Naming, ServerName, ToolOverride};
 use capstan_policy::{Pattern, Rule};
 use futures::FutureExt as _;
 use tokio::time::timeout;
@@ -95,7 +95,7 @@ async fn what_clients_asked_a_server_to_tell_is_asked_of_whoever_takes_its_place
 /// A hub whose server `a` has a tool `read` that goes by another name.
 fn renamed(harness: &Harness, name: &str) -> Arc<Hub> {
     let (server, name) = ("a".parse::<ServerName>().unwrap(), Some(name.to_owned()));
-    let one = ("read".to_owned(), Override { name, ..Override::default() });
+    let one = ("read".to_owned(), ToolOverride { name, ..ToolOverride::default() });
     let overrides = Overrides::new([(server.clone(), [one].into_iter().collect())]);
     let overrides = Arc::new(overrides);
     let names = Names::new([(server, Naming::Prefixed)]).with(Arc::clone(&overrides));

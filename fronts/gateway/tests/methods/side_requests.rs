@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use capstan_gateway::View;
 use capstan_hub::ports::{Listener as _, Listing};
-use capstan_hub::{HubBuilder, Rate, Rates};
-use capstan_model::{RateBy, ServerName};
+use capstan_hub::{HubBuilder, Rates};
+use capstan_model::ServerName;
 use capstan_policy::access::{AccessTo, Grant, Says};
-use capstan_policy::{Access, AccessTable, Glob, Pattern, Rule};
+use capstan_policy::{Access, AccessTable, Glob, Pattern, Rate, RateBy, Rule};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 

@@ -1,12 +1,12 @@
 //! Formats an MCP result for a person: text as text, everything else as a one-line description.
 
 mod pretty;
-mod sole;
+mod single_content;
 
 use capstan_model::Kind;
 use capstan_wire::{Json, object};
 
-pub use self::sole::sole_part;
+pub use self::single_content::sole_part;
 
 use self::pretty::pretty;
 use crate::clean::one_line;

@@ -34,7 +34,7 @@ pub(super) enum Type {
 
 /// One alternative of a schema for valid values.
 #[derive(Clone, Debug)]
-pub(super) struct Way<'a> {
+pub(super) struct Alternative<'a> {
     /// The allowed types; empty allows any.
     pub(super) types: Vec<Type>,
     /// The only allowed values, if they are listed.
@@ -157,24 +157,24 @@ impl<'a> Schema<'a> {
     }
 
     /// All alternatives for valid values; never empty.
-    pub(super) fn ways(self) -> Vec<Way<'a>> {
-        let mut ways: Vec<Way<'a>> =
+    pub(super) fn ways(self) -> Vec<Alternative<'a>> {
+        let mut ways: Vec<Alternative<'a>> =
             self.all_parts().into_iter().filter_map(|map| self.way(map)).collect();
         if ways.is_empty() {
-            ways.push(Way { types: Vec::new(), choices: None, items: None });
+            ways.push(Alternative { types: Vec::new(), choices: None, items: None });
         }
         ways
     }
 
     /// The alternative that one part describes; `None` if it restricts neither type nor values.
-    fn way(self, map: &'a Map<String, Value>) -> Option<Way<'a>> {
+    fn way(self, map: &'a Map<String, Value>) -> Option<Alternative<'a>> {
         let choices = match (map.get("const"), map.get("enum").and_then(Value::as_array)) {
             (Some(only), _) => Some(vec![only]),
             (None, Some(list)) => Some(list.iter().collect()),
             (None, None) => None,
         };
         let types = types(map);
-        (choices.is_some() || !types.is_empty()).then(|| Way {
+        (choices.is_some() || !types.is_empty()).then(|| Alternative {
             types,
             choices,
             items: map.get("items").map(|node| self.at(node)),
@@ -200,7 +200,7 @@ impl<'a> Schema<'a> {
 }
 
 /// The choices of all alternatives in one phrase.
-fn choices(ways: &[Way<'_>]) -> Option<String> {
+fn choices(ways: &[Alternative<'_>]) -> Option<String> {
     let all: Vec<&Value> =
         ways.iter().flat_map(|way| way.choices.iter().flatten().copied()).collect();
     let mut listed: Vec<String> = all.iter().take(MAX_LISTED).map(|choice| shown(choice)).collect();

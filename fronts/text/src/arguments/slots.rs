@@ -30,13 +30,13 @@ pub enum SlotError {
         name: String,
     },
     /// `--name` is the last word and has no value.
-    #[error("`--{name}` lacks its value")]
+    #[error("`--{name}` needs a value")]
     NoValue {
         /// The name.
         name: String,
     },
     /// There are more values than slots.
-    #[error("there is no place for `{word}`{}", takes(known))]
+    #[error("unexpected argument `{word}`{}", takes(known))]
     TooMany {
         /// The first surplus word.
         word: String,
@@ -137,7 +137,7 @@ impl SlotError {
             Self::Unknown { nearest: Some(near), .. } => Some(format!("did you mean `{near}`?")),
             Self::NoValue { name } => Some(format!("write `--{name}=VALUE` or `{name}=VALUE`")),
             Self::TooMany { known, .. } if !known.is_empty() => {
-                Some("quote a value that has spaces in it".to_owned())
+                Some("quote values that contain spaces".to_owned())
             }
             Self::Unknown { nearest: None, .. }
             | Self::TooMany { .. }
@@ -220,11 +220,11 @@ mod tests {
         refused(&["titel=x"], &format!("there is no argument `titel`{takes}"));
         refused(&["--what", "x"], &format!("there is no argument `what`{takes}"));
         refused(&["--what=x", "t"], &format!("there is no argument `what`{takes}"));
-        refused(&["a", "b", "c"], &format!("there is no place for `c`{takes}"));
+        refused(&["a", "b", "c"], &format!("unexpected argument `c`{takes}"));
         refused(&["title=a", "--title=b"], "`title` is given twice");
         refused(&["--what"], &format!("there is no argument `what`{takes}"));
-        refused(&["--title"], "`--title` lacks its value");
-        refused(&["--title", "--mood", "x"], "`--title` lacks its value");
+        refused(&["--title"], "`--title` needs a value");
+        refused(&["--title", "--mood", "x"], "`--title` needs a value");
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn what_takes_nothing_says_so() {
         let error = |typed: &[&str]| fill(&words(typed), &[]).unwrap_err().to_string();
-        assert_eq!(error(&["a"]), "there is no place for `a`; it takes none");
+        assert_eq!(error(&["a"]), "unexpected argument `a`; it takes none");
         assert_eq!(error(&["--a", "b"]), "there is no argument `a`; it takes none");
         assert_eq!(fill(&[], &[]).unwrap(), []);
     }

@@ -3,19 +3,19 @@
 use capstan_wire::{Json, compose};
 use serde_json::Value;
 
-use super::schema::{Schema, Type, Way};
+use super::schema::{Alternative, Schema, Type};
 
 /// Converts a text to JSON under a schema; `None` if it fits none of the allowed types.
 ///
 /// If several types are allowed, the first that fits wins, and text comes after all types that can
 /// be distinguished from text. So `5` for `["string", "integer"]` is a number; `key:="5"` is not.
 pub(super) fn convert(text: &str, schema: Schema<'_>) -> Option<Json> {
-    convert_at(Place::Member, text, schema)
+    convert_at(Parent::Member, text, schema)
 }
 
 /// The position of a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Parent {
     /// The value of a member.
     Member,
     /// An item of a list. A list within it must be JSON: commas already separate the outer items,
@@ -23,18 +23,18 @@ enum Place {
     Item,
 }
 
-fn convert_at(place: Place, text: &str, schema: Schema<'_>) -> Option<Json> {
+fn convert_at(place: Parent, text: &str, schema: Schema<'_>) -> Option<Json> {
     let ways = schema.ways();
     let choices = ways.iter().filter_map(|way| way.choices.as_ref()).flatten();
     if let Some(chosen) = choices.into_iter().find_map(|choice| as_choice(text, choice)) {
         return Some(chosen);
     }
-    let open: Vec<&Way<'_>> = ways.iter().filter(|way| way.choices.is_none()).collect();
+    let open: Vec<&Alternative<'_>> = ways.iter().filter(|way| way.choices.is_none()).collect();
     if open.iter().any(|way| way.types.is_empty()) {
         return Some(guess(text));
     }
     let takes_text = open.iter().any(|way| way.types.contains(&Type::Text));
-    let mut tries: Vec<(Type, &Way<'_>)> =
+    let mut tries: Vec<(Type, &Alternative<'_>)> =
         open.iter().flat_map(|way| way.types.iter().map(move |t| (*t, *way))).collect();
     tries.sort_by_key(|(t, _)| *t);
     // If text is also allowed, `yes` and `1` are text; only `true` and `false` are booleans.
@@ -45,7 +45,7 @@ fn convert_at(place: Place, text: &str, schema: Schema<'_>) -> Option<Json> {
     {
         return Some(list);
     }
-    tries.retain(|(t, _)| *t != Type::List || place == Place::Member);
+    tries.retain(|(t, _)| *t != Type::List || place == Parent::Member);
     tries.into_iter().find_map(|(t, way)| as_type(text, t, way))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn guess(text: &str) -> Json {
     json.unwrap_or_else(|| compose::string(text))
 }
 
-fn as_type(text: &str, wanted: Type, way: &Way<'_>) -> Option<Json> {
+fn as_type(text: &str, wanted: Type, way: &Alternative<'_>) -> Option<Json> {
     match wanted {
         Type::Null => (text == "null").then(|| guess("null")),
         Type::Integer => is_integer(text).then(|| guess(text)),
@@ -89,7 +89,7 @@ fn boolean(text: &str) -> Option<Json> {
 }
 
 /// Converts one word to a list: JSON, or items separated by commas.
-fn list(text: &str, way: &Way<'_>) -> Option<Json> {
+fn list(text: &str, way: &Alternative<'_>) -> Option<Json> {
     if text.trim_start().starts_with('[') {
         return json_of(text, b'[');
     }
@@ -101,9 +101,9 @@ fn list(text: &str, way: &Way<'_>) -> Option<Json> {
     }
 }
 
-fn items(texts: &[&str], way: &Way<'_>) -> Option<Json> {
+fn items(texts: &[&str], way: &Alternative<'_>) -> Option<Json> {
     let item = |text: &&str| match way.items {
-        Some(schema) => convert_at(Place::Item, text, schema),
+        Some(schema) => convert_at(Parent::Item, text, schema),
         None => Some(guess(text)),
     };
     let items: Option<Vec<Json>> = texts.iter().map(item).collect();

@@ -58,7 +58,7 @@ fn form(
     };
     for Field { label, .. } in fields.iter().filter(|field| field.secret) {
         prompter.say(&format!(
-            "warning: `{label}` looks like a secret; what you type is sent to `{server}`"
+            "warning: `{label}` looks like a secret; your answer is sent to `{server}`"
         ));
     }
     match decide(prompter, &format!("Answer `{server}`?"), "answer")? {

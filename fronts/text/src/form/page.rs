@@ -39,7 +39,7 @@ pub(super) fn visit(
     let Some(page) = Page::read(url) else {
         let (columns, _) = prompter.size();
         prompter.say(&panel::lines(&one_line(url, MAX_SHOWN), columns).join("\n"));
-        prompter.say("declined: this is no web address whose host can be told for sure");
+        prompter.say("declined: the host of this address cannot be determined reliably");
         return Ok(Reply::Decline);
     };
     prompter.say(&format!("host: {}", page.host));
@@ -82,15 +82,15 @@ impl Page {
             None => (None, authority),
         };
         let host = without_port(address)?.to_lowercase();
-        let place = Place::read(&host)?;
+        let place = HostLocation::read(&host)?;
         let mut warnings = Vec::new();
         if user.is_some() {
-            warnings.push("what stands before the `@` is not the host");
+            warnings.push("the text before the `@` is not the host");
         }
         if !host.is_ascii() || host.split('.').any(|label| label.starts_with("xn--")) {
             warnings.push("the host has letters that can look like others");
         }
-        if !secure && place == Place::Elsewhere {
+        if !secure && place == HostLocation::Elsewhere {
             warnings.push("the connection is not encrypted; others can read what you enter");
         }
         Some(Self { host: spelled_out(&host), warnings })
@@ -99,12 +99,12 @@ impl Page {
 
 /// The location of a host: this machine or another.
 #[derive(Debug, PartialEq, Eq)]
-enum Place {
+enum HostLocation {
     Here,
     Elsewhere,
 }
 
-impl Place {
+impl HostLocation {
     /// Classifies a host; `None` if parsers could read it differently.
     fn read(host: &str) -> Option<Self> {
         let here = |here: bool| if here { Self::Here } else { Self::Elsewhere };

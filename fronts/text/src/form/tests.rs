@@ -248,12 +248,9 @@ fn several_choices_keep_to_their_number() {
 fn secrets_are_masked_and_warned_about() {
     let form = schema(r#""x":{"type":"string","title":"Your API key","default":"hunter2"}"#, "");
     let (_, shown) = play(Want::Form(form), "m", [Pick(0), Type("sk-1")]);
-    assert!(
-        shown.contains(
-            &"warning: `Your API key` looks like a secret; what you type is sent to `linear`"
-                .to_owned()
-        )
-    );
+    assert!(shown.contains(
+        &"warning: `Your API key` looks like a secret; your answer is sent to `linear`".to_owned()
+    ));
     assert_eq!(shown.last().unwrap(), "[masked] linear › Your API key [***]:");
     assert!(!shown.iter().any(|line| line.contains("hunter2")));
     let password =
@@ -346,7 +343,7 @@ fn a_page_is_shown_with_its_host_and_never_opened() {
             "│ log in",
             "host: evil.example",
             "https://bank.com@evil.example/pay",
-            "warning: what stands before the `@` is not the host",
+            "warning: the text before the `@` is not the host",
             "For `linear`: have you finished there? [\"yes, I have finished\", \"decline\", \"cancel\"] from 0",
         ]
     );

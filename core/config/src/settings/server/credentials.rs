@@ -10,22 +10,22 @@ use crate::settings::form::Form;
 use crate::source::problem::Problem;
 
 keys! {
-    /// What belongs to a security scheme of the document: `token`, or `username` and `password`, or `client_id` and `client_secret`.
+    /// Credentials for a security scheme of the document: `token`, or `username` and `password`, or `client_id` and `client_secret`.
     pub(crate) table CredentialKeys
     keys {
-        /// A key or a bearer token: `"${TOKEN}"`.
+        /// An API key or a bearer token: `"${TOKEN}"`.
         token: Secret<String> as SecretText;
-        /// A name, for HTTP basic.
+        /// The user name for HTTP Basic.
         username: String;
-        /// The password that belongs to it.
+        /// The password for HTTP Basic.
         password: Secret<String> as SecretText;
-        /// What this program is called where it gets tokens (OAuth client credentials).
+        /// The client ID for the OAuth client credentials grant.
         client_id: String;
-        /// What it proves that by.
+        /// The client secret for the OAuth client credentials grant.
         client_secret: Secret<String> as SecretText;
-        /// Where tokens are. Needed where the document names none, or another server than the interface's own.
+        /// The token endpoint. Required if the document names none, or one on another host than the API.
         token_url: String as Address;
-        /// What tokens shall be good for.
+        /// The OAuth scopes to request.
         scopes: Vec<String>;
     }
 }
@@ -59,10 +59,10 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Credentials> {
         let message = if empty {
             format!("`{path}` has an empty secret")
         } else {
-            format!("`{path}` does not say one thing that it is known by")
+            format!("`{path}` must have exactly one kind of credentials")
         };
         let help = "give it a `token`, or `username` and `password`, or `client_id` and \
-                    `client_secret` (with `token_url` and `scopes` where they are needed)";
+                    `client_secret` (with `token_url` and `scopes` if needed)";
         fields.table_problem(Problem::error(message).help(help));
     }
     fields.finish();

@@ -59,7 +59,7 @@ impl Idle {
             } else {
                 "max_idle_timeout"
             };
-            fields.problem(key, Problem::error(message).help("make the minimum the smaller one"));
+            fields.problem(key, Problem::error(message).help("make the minimum the smaller value"));
         }
         Self { policy, min, max }
     }

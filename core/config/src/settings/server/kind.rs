@@ -43,7 +43,7 @@ pub struct Program {
 pub struct Remote {
     /// Its address.
     pub url: String,
-    /// Headers sent with every request.
+    /// Headers to send with every request.
     pub headers: IndexMap<String, Secret<String>>,
     /// The behavior if the server does not support the transport of its kind.
     pub fallback: Fallback,

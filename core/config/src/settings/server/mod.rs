@@ -41,76 +41,76 @@ pub const DEFAULT_STARTUP_TIMEOUT: Duration = Duration::from_secs(30);
 keys! {
     /// One MCP server.
     pub table Server {
-        /// How it is reached.
+        /// How to reach it.
         kind: Kind,
         /// The command line or address as it may be shown: without secrets, and with variables as
         /// they were written.
         target: String,
-        /// Whether it is switched on.
+        /// False if the server is disabled.
         enabled: bool,
-        /// When it is stopped for want of use.
+        /// When it is stopped because it is idle.
         idle: Idle,
         /// The tools it may have.
         tool_list: ToolList,
     }
     by_hand {
-        /// How it is reached. `command` implies `stdio`, `cli = true` implies `cli`. A `url` alone is tried as `http`, then as `sse`; the other way round where it ends in `/sse`.
+        /// The transport. `command` implies `stdio`, `cli = true` implies `cli`. A `url` alone is tried as `http`, then as `sse`; in the other order if it ends in `/sse`.
         r#type: WordSchema<Transport>;
-        /// Another name of `type`.
+        /// An alias of `type`.
         transport: WordSchema<Transport>;
-        /// The program to start: a bare name, looked up in `PATH`, or a path.
+        /// The program to start: a path, or a name that is looked up in `PATH`.
         command: String;
-        /// Its arguments; each is passed on as it is, no shell is involved.
+        /// The arguments of the program. Each is passed unchanged; no shell is involved.
         args: Vec<String>;
-        /// Variables set for it. It gets these, a few harmless ones such as `PATH`, and no others.
+        /// Environment variables of the program. It gets these, a few harmless ones such as `PATH`, and no others.
         env: IndexMap<String, String>;
-        /// The folder it runs in; a relative path starts at Capstan's own.
+        /// The working directory of the program; a relative path is resolved against Capstan's own.
         cwd: String;
-        /// Names of further variables of Capstan's own environment that it gets.
+        /// Names of variables to pass on from Capstan's own environment.
         env_passthrough: Vec<String>;
-        /// The address of a server that runs elsewhere: `https://`, `http://` or `unix://`.
+        /// The address of a running server: `https://`, `http://` or `unix://`.
         url: String;
-        /// Headers sent with every request.
+        /// Headers to send with every request.
         headers: IndexMap<String, String>;
-        /// An OpenAPI document, as a file or an address; each operation becomes a tool.
+        /// An OpenAPI document, as a file or an address. Each operation becomes a tool.
         openapi: OpenApiSchema;
-        /// Whether `command` is an ordinary command-line program whose subcommands become tools.
+        /// Treat `command` as an ordinary command-line program, and offer its subcommands as tools.
         cli: bool = false;
-        /// The argument that makes a command-line program print its help.
+        /// The argument that makes the command-line program print its help.
         cli_help: String = "--help";
-        /// How deep subcommands are looked at.
+        /// The depth to which subcommands are read.
         cli_depth: u32 = 2;
-        /// The only subcommands that may be used, each by its words: `"get"`, `"remote add"`.
+        /// The only subcommands to offer, each as its words: `"get"`, `"remote add"`.
         cli_only: Vec<String>;
     }
     keys {
-        /// By the name that the server gives a tool: how it is shown and called. As a list: the tools of a command-line program, given instead of found in its help.
+        /// As a table: overrides, by the name that the server gives a tool. As a list: the tools of a command-line program, which then are not read from its help.
         tools: ToolOverrides as Overrides = ToolOverrides::new();
-        /// Whether logins are attempted: nothing but `auto` and `off` works in this version.
+        /// OAuth login; this version supports only `auto` and `off`.
         oauth: OAuth as Login = OAuth::Auto;
     }
     by_hand {
-        /// Whether it is used at all.
+        /// Use the server.
         enabled: bool = true;
-        /// The opposite of `enabled`; only one of the two may stand.
+        /// The opposite of `enabled`; set only one of the two.
         disabled: bool = false;
     }
     keys {
-        /// What it is for, in a sentence.
+        /// The purpose of the server, in a sentence.
         description: String;
-        /// Whether a start without it is a failure.
+        /// Refuse to start the gateway without this server.
         required: bool = false;
-        /// Whether its tools are always offered, whatever a search finds.
+        /// Always offer its tools, independent of tool search.
         always_load: bool = false;
-        /// How long a call may take.
+        /// The time limit of a call.
         timeout: Duration as Limit = DEFAULT_TIMEOUT;
-        /// How long the start may take.
+        /// The time limit of the server's start.
         startup_timeout: Duration as Limit = DEFAULT_STARTUP_TIMEOUT;
-        /// When `capstan serve` starts it: with the gateway, when a client first asks for a list, or at the first call, which `auto` is too. Where nothing is known of it from before, `lazy` and `auto` start it with the gateway once.
+        /// When `capstan serve` starts the server: with the gateway (`eager`), when a client first requests a list (`on-list`), or at the first call (`lazy`, `auto`). A server that is not known yet is started once with the gateway by `lazy` and `auto`.
         start: Start = Start::Auto;
     }
     by_hand {
-        /// When `capstan serve` stops it for want of use: `never`, a duration, or by how often it is called (`adaptive`: 5 minutes above 20 calls an hour, 3 from 5 on, else 1).
+        /// The idle time after which `capstan serve` stops the server: `never`, a duration, or `adaptive` (5 minutes above 20 calls an hour, 3 minutes from 5 calls on, else 1 minute).
         idle_timeout: DurationSchema = "adaptive";
         /// The shortest idle time that `adaptive` chooses.
         min_idle_timeout: DurationSchema = "1m";
@@ -118,33 +118,33 @@ keys! {
         max_idle_timeout: DurationSchema = "5m";
     }
     keys {
-        /// How far it is believed. `trusted`: what it says of its tools counts, and its address is not checked. `sandboxed`: only the tools under `expose`, and it never asks anything.
+        /// The trust in the server. `trusted`: its annotations of tools count, and its address is not checked. `sandboxed`: it offers only the tools under `expose`, and it cannot ask questions.
         trust: Trust = Trust::Untrusted;
-        /// Networks that it may be reached in although they are not public, in CIDR notation; a bare address means itself. Link-local addresses and this machine need an entry of their own.
+        /// Private networks in which the server may be reached, in CIDR notation or as single addresses. Link-local addresses and this machine need their own entries.
         networks: Vec<Network> as Networks = Vec::new();
-        /// The only tools it offers, by bare name or pattern.
+        /// The only tools to offer, by bare name or pattern.
         expose: Vec<String> as Globs;
-        /// Tools it never offers, whatever `expose` says.
+        /// Tools to hide, by bare name or pattern; they stay hidden even if `expose` lists them.
         hide: Vec<String> as Globs = Vec::new();
     }
     by_hand {
-        /// The tools it may have, by their names; others are refused, and only told of when it is `trusted`.
+        /// The names of the tools that the server may have. Other tools are refused; those of a `trusted` server are only reported.
         expected_tools: Vec<String>;
-        /// Refuse tools that it did not have when it was first seen, instead of asking about them.
+        /// Refuse tools that the server did not have when it was first seen, instead of asking about them.
         lock_tool_list: bool;
     }
     keys {
-        /// Rules for its own tools, by bare name. Its deny comes after the global deny and before everything else.
+        /// Rules for the server's tools, by bare name. Its `deny` comes after the global `deny` and before all other lists.
         permissions: Rules as ServerRules = Rules::default();
-        /// What its tools do, where their own word is not enough.
+        /// The effect of its tools, where their own annotations are not enough.
         effect: EffectLists as EffectTable = EffectLists::default();
-        /// Whether it may ask the operator; unset, `mcp.elicitation_enabled` decides.
+        /// Let the server ask the operator questions. Default: `mcp.elicitation_enabled`.
         elicitation: bool;
-        /// Folders it is told about, besides the project that Capstan was started in; outside a project these alone.
+        /// Folders to announce to the server as roots, in addition to the project in which Capstan was started.
         roots: Vec<String> = Vec::new();
-        /// Which era of MCP to speak: find out, with a handshake (`legacy`), or without (`modern`).
+        /// The era of MCP: detect it (`auto`), with a handshake (`legacy`), or without (`modern`).
         protocol: Protocol = Protocol::Auto;
-        /// How its tools and prompts are called towards clients and models: `server__tool`, `mcp__server__tool`, or `tool` for the first server that has it. Rules and ids are the same with each.
+        /// The names of its tools and prompts for clients and models: `server__tool`, `mcp__server__tool`, or `tool` for the first server that has it. Rules and IDs do not depend on this.
         naming: Naming = Naming::Prefixed;
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn warning(
         listed.join(", "),
         replaced.origin
     );
-    let help = "add to `networks` in your own entry what is meant";
+    let help = "add the networks to `networks` in your own entry";
     Some(Problem { server: Some(nearer.name.clone()), ..Problem::warning(message).help(help) })
 }
 

@@ -15,24 +15,24 @@ use crate::source::problem::Problem;
 use capstan_safety::mask::mask_url;
 
 keys! {
-    /// A document with more.
+    /// A document with options.
     pub(crate) table OpenApiKeys
     by_hand {
-        /// A file, found from the folder of the configuration file, or an address.
+        /// The document: an address, or a file relative to the folder of the configuration file.
         document: String;
     }
     keys {
-        /// Where requests go, instead of where the document says. What stands behind `?` is sent with every request.
+        /// The address for requests, instead of the document's own. Its query is sent with every request.
         base_url: String as Address;
-        /// Only operations with one of these tags.
+        /// Offer only operations with one of these tags.
         tags: Vec<String>;
-        /// Only these operations, by tool name, `operationId`, or method and path: `"GET /pets*"`.
+        /// Offer only these operations, by tool name, `operationId`, or method and path: `"GET /pets*"`.
         only: Vec<String>;
-        /// Never these operations, whatever `only` says.
+        /// Operations to leave out, even if `only` lists them.
         except: Vec<String> = Vec::new();
     }
     by_hand {
-        /// What requests make themselves known by, by the names of the document's security schemes.
+        /// Credentials for requests, by the names of the document's security schemes.
         auth: IndexMap<String, <CredentialKeys as Table>::Keys>;
     }
 }
@@ -44,7 +44,7 @@ keys! {
 pub(crate) enum OpenApiSchema {
     /// The document alone.
     Document(String),
-    /// The document with more.
+    /// The document with options.
     Table(Box<<OpenApiKeys as Table>::Keys>),
 }
 

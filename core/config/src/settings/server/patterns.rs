@@ -9,7 +9,7 @@ use crate::settings::form::{Form, Table};
 use crate::source::problem::Problem;
 
 keys! {
-    /// What tools do.
+    /// The effect of tools, by name or pattern.
     pub table EffectLists
     keys {
         /// Tools that change nothing.

@@ -13,13 +13,13 @@ keys! {
     /// A tool of a command-line program.
     pub(crate) table PresetKeys
     keys {
-        /// Its name.
+        /// The name of the tool.
         name: String;
-        /// What is run, after `args` of the server.
+        /// Arguments of the program, after the server's `args`.
         args: Vec<String> = Vec::new();
-        /// What it does.
+        /// The description that models and users see.
         description: String;
-        /// What it takes: a JSON schema of an object. Its properties become flags, and `args` what follows them.
+        /// The JSON schema of its arguments, an object. Each property becomes a flag; the property `args` holds the words after the flags.
         input_schema: JsonValue as ObjectSchema;
     }
 }
@@ -51,7 +51,7 @@ pub(crate) fn read(fields: &mut Fields<'_, '_>) -> Vec<Preset> {
         let Some(preset) = preset else { continue };
         if presets.iter().any(|known| known.name == preset.name) {
             let message = format!("`{key}` has two tools called `{}`", preset.name);
-            let problem = Problem::error(message).help("give each a name of its own");
+            let problem = Problem::error(message).help("give each tool its own name");
             fields.report().add(problem, key.clone(), &node.span);
         }
         presets.push(preset);
@@ -63,13 +63,13 @@ fn one(mut fields: Fields<'_, '_>) -> Option<Preset> {
     let PresetKeys { name, args, description, input_schema } = PresetKeys::read(&mut fields);
     if args.iter().any(|arg| arg.contains('\0')) {
         let message = format!("`{}` contains a NUL character", fields.key("args"));
-        let help = "no program can be given one; remove it";
+        let help = "arguments of programs cannot contain it; remove it";
         fields.problem("args", Problem::error(message).help(help));
     }
     let fits = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
     let name = name.filter(|name| !name.is_empty() && name.chars().all(fits));
     if name.is_none() {
-        let message = format!("`{}` has no `name` that a tool can have", fields.path());
+        let message = format!("`{}` has no valid `name`", fields.path());
         let help = "use letters, digits and `_`, as in `name = \"list_pods\"`";
         fields.problem("name", Problem::error(message).help(help));
     }
@@ -108,7 +108,7 @@ impl Form for ObjectSchema {
     fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<JsonValue> {
         let entry = fields.entry(key)?;
         if entry.node.as_table().is_none() {
-            let message = format!("`{}` is no schema of an object", fields.key(key));
+            let message = format!("`{}` is not the schema of an object", fields.key(key));
             let help = "write `{ properties = { … } }`";
             fields.problem(key, Problem::error(message).help(help));
             return None;

@@ -94,14 +94,16 @@ impl Forms {
     pub fn known(self) -> &'static str {
         match self {
             Self::Braces | Self::BracesKeepingEmpty => {
-                "this file knows `${VAR}` and `${VAR:-default}`"
+                "this file supports `${VAR}` and `${VAR:-default}`"
             }
-            Self::Shell => "this file knows `$VAR`, `${VAR}` and `${VAR:-default}`",
-            Self::Spaced => "this file knows `${VAR}` and `$VAR`",
-            Self::Editor => "this file knows `${env:VAR}`",
-            Self::Curly => "this file knows `{env:VAR}`",
-            Self::Plugin => "this file knows `${VAR}`, `${VAR:-default}` and `${user_config.KEY}`",
-            Self::Bundle => "a bundle knows `${user_config.KEY}`, `${__dirname}` and `${HOME}`",
+            Self::Shell => "this file supports `$VAR`, `${VAR}` and `${VAR:-default}`",
+            Self::Spaced => "this file supports `${VAR}` and `$VAR`",
+            Self::Editor => "this file supports `${env:VAR}`",
+            Self::Curly => "this file supports `{env:VAR}`",
+            Self::Plugin => {
+                "this file supports `${VAR}`, `${VAR:-default}` and `${user_config.KEY}`"
+            }
+            Self::Bundle => "a bundle supports `${user_config.KEY}`, `${__dirname}` and `${HOME}`",
             Self::Nothing => "this file has no variables; write the value itself",
         }
     }
@@ -133,7 +135,7 @@ impl Forms {
             | Self::Curly
             | Self::Nothing => (
                 format!("the input `{id}`"),
-                "nobody is asked here; give it a `default`, or write `${env:NAME}` instead"
+                "Capstan does not prompt for inputs; give it a `default`, or write `${env:NAME}` instead"
                     .to_owned(),
             ),
         }

@@ -247,7 +247,7 @@ impl Expander<'_> {
         }
         for path in &expanded.files {
             let problem = Problem::error(format!("`{key}` needs the content of the file `{path}`"))
-                .help("files are not read into values here; write `{env:NAME}` instead");
+                .help("Capstan does not read files into values; write `{env:NAME}` instead");
             report.add(problem, key, span);
         }
         for form in &expanded.foreign {

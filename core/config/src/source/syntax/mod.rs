@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::redact::scrub;
-use crate::source::Place;
+use crate::source::FilePosition;
 use crate::source::problem::{Problem, Report};
 use crate::source::tree::Table;
 
@@ -75,8 +75,8 @@ impl Syntax {
     pub fn read(self, path: &str, text: &str) -> Result<Document, Box<Problem>> {
         self.parse(text).map_err(|Fault { message, span }| {
             let mut problem = Problem::error(format!("not valid {}: {message}", self.as_str()))
-                .help("nothing of this file is used until this is mended");
-            problem.place = Some(Place::of(path, text, &span));
+                .help("the file is not used until this is fixed");
+            problem.place = Some(FilePosition::of(path, text, &span));
             // The message may repeat a key, and a key may be a token.
             scrub(path, text, [&mut problem]);
             Box::new(problem)
@@ -117,8 +117,8 @@ impl Document {
     /// Warns about duplicate keys.
     pub fn report_doubles(&self, report: &mut Report<'_>) {
         for double in &self.doubles {
-            let problem = Problem::warning(format!("`{}` stands here twice", double.key))
-                .help("the last one counts; remove the others");
+            let problem = Problem::warning(format!("`{}` is defined twice", double.key))
+                .help("the last one applies; remove the others");
             report.add(problem, double.key.clone(), &double.span);
         }
     }

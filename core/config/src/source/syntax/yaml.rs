@@ -32,7 +32,7 @@ pub(super) fn read(text: &str) -> Result<Document, Fault> {
             Event::StreamStart | Event::DocumentEnd => {}
             Event::StreamEnd => return Ok(document.unwrap_or_default()),
             Event::DocumentStart(..) if document.is_some() => {
-                return Err(Fault::new("there is a second document in the file", span));
+                return Err(Fault::new("the file contains a second document", span));
             }
             Event::DocumentStart(..) => {
                 let next = reader.next()?;
@@ -44,7 +44,7 @@ pub(super) fn read(text: &str) -> Result<Document, Fault> {
                     node => return Err(Fault::new("the file must be a mapping", node.span)),
                 });
             }
-            _ => return Err(Fault::new("something stands outside the document", span)),
+            _ => return Err(Fault::new("the file contains text outside the document", span)),
         }
     }
 }
@@ -121,12 +121,12 @@ impl<'t> Reader<'t> {
                 _ => return Err(Fault::new("a key must be a word", at)),
             };
             if key == "<<" {
-                return Err(Fault::new("`<<` is not read; write the keys out", at));
+                return Err(Fault::new("`<<` is not supported; write the keys out", at));
             }
             let next = self.next()?;
             let node = self.node(next)?;
             if table.get(&key).is_some() {
-                return Err(Fault { message: format!("`{key}` stands here twice"), span: at });
+                return Err(Fault { message: format!("`{key}` is defined twice"), span: at });
             }
             let is_null = matches!(node.value, Value::Null);
             let entry = Entry::new(at, node);

@@ -4,7 +4,7 @@ use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
 use capstan_config::ServerEntry;
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{Door, Explained, Freshness, Told};
+use capstan_hub::{DescribedCall, EntryPoint, Explanation, Freshness};
 use capstan_model::{CallError, Caller, Effect, Front, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::Policy;
 use capstan_text::clean::one_line;
@@ -57,7 +57,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
     }
     explained::tell_unknown_roles(&print, &setup, &args.role);
     let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
-    let caller = Door::Gateway.caller(Some(subject), args.role.clone());
+    let caller = EntryPoint::Gateway.caller(Some(subject), args.role.clone());
     let policy = policy(&setup.loaded.config)?;
     let check = Check { context, setup: &setup, policy, entry, caller };
     if args.all_tools {
@@ -65,7 +65,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
         return Ok(Exit::Ok);
     }
     let told = check.told(args).await?;
-    let explained = told.explain(&check.policy, context.host.now());
+    let explained = told.explain(&check.policy, context.app.configs.now());
     if print.wants_json() {
         print.json(&Row::new(&explained, &check.caller));
     } else {
@@ -79,22 +79,26 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
 
 impl Check<'_> {
     /// The call to check.
-    async fn told(&self, args: &AclCheckArgs) -> Result<Told, AppError> {
+    async fn told(&self, args: &AclCheckArgs) -> Result<DescribedCall, AppError> {
         let (kind, item) = match (&args.tool, &args.resource, &args.prompt) {
             (Some(tool), _, _) => (Kind::Tool, tool),
             (None, Some(uri), _) => (Kind::Resource, uri),
             (None, None, Some(prompt)) => (Kind::Prompt, prompt),
-            (None, None, None) => return Err(AppError::usage("say what is to be checked")),
+            (None, None, None) => return Err(AppError::usage("name the item to check")),
         };
         let id = ItemId { server: self.entry.name.clone(), item: item.clone() };
-        let told = Told::new(self.caller.clone(), id, kind);
+        let told = DescribedCall::new(self.caller.clone(), id, kind);
         match (kind, args.access) {
             (Kind::Resource | Kind::Prompt, _) => Ok(told),
-            (Kind::Tool, Some(AccessArg::Read)) => Ok(Told { effect: Effect::Read, ..told }),
-            (Kind::Tool, Some(AccessArg::Write)) => Ok(Told { effect: Effect::Write, ..told }),
+            (Kind::Tool, Some(AccessArg::Read)) => {
+                Ok(DescribedCall { effect: Effect::Read, ..told })
+            }
+            (Kind::Tool, Some(AccessArg::Write)) => {
+                Ok(DescribedCall { effect: Effect::Write, ..told })
+            }
             (Kind::Tool, None) => {
                 let effect = self.effect(&told.id).await?;
-                Ok(Told { effect, ..told })
+                Ok(DescribedCall { effect, ..told })
             }
         }
     }
@@ -114,7 +118,7 @@ impl Check<'_> {
                 let word = effect.as_str();
                 print.warning(&error.to_string());
                 print.note(&format!(
-                    "so what `{id}` does is judged by its name and the configuration alone: {word}"
+                    "so the effect of `{id}` is judged only by its name and the configuration: {word}"
                 ));
                 Ok(effect)
             }
@@ -129,14 +133,15 @@ impl Check<'_> {
         let waiting = Spinner::new(print, &format!("starting `{server}`"));
         let items = hub.list(server, Listing::Tools, Freshness::Known).await?;
         drop(waiting);
-        let now = self.context.host.now();
+        let now = self.context.app.configs.now();
         let explain = |item: &Item| {
             let id = ItemId { server: server.clone(), item: item.name.clone() };
             let effect = self.policy.effect_of(&id, Kind::Tool, &item.definition);
-            let told = Told { effect, ..Told::new(self.caller.clone(), id, Kind::Tool) };
+            let told =
+                DescribedCall { effect, ..DescribedCall::new(self.caller.clone(), id, Kind::Tool) };
             told.explain(&self.policy, now)
         };
-        let all: Vec<Explained> = items.iter().map(explain).collect();
+        let all: Vec<Explanation> = items.iter().map(explain).collect();
         if print.wants_json() {
             let rows = all.iter().map(|explained| Row::new(explained, &self.caller));
             print.json(&rows.collect::<Vec<_>>());
@@ -148,13 +153,13 @@ impl Check<'_> {
     }
 }
 
-fn cells(explained: &Explained) -> Vec<String> {
+fn cells(explained: &Explanation) -> Vec<String> {
     let words = [explained.effect.as_str(), explained.ruling.verdict.as_str()];
     let [effect, verdict] = words.map(ToOwned::to_owned);
     vec![explained.id.to_string(), effect, verdict, explained.ruling.rule.clone()]
 }
 
-fn show(print: &Printer, explained: &Explained, caller: &Caller) {
+fn show(print: &Printer, explained: &Explanation, caller: &Caller) {
     print.data(&explained::steps(&explained.steps));
     let item = one_line(&explained.id.to_string(), usize::MAX);
     let rule = one_line(&explained.ruling.rule, usize::MAX);
@@ -181,7 +186,7 @@ fn who(caller: &Caller) -> String {
 // === impl Row ===
 
 impl<'a> Row<'a> {
-    fn new(explained: &'a Explained, caller: &'a Caller) -> Self {
+    fn new(explained: &'a Explanation, caller: &'a Caller) -> Self {
         Self {
             server: &explained.id.server,
             kind: explained.kind,

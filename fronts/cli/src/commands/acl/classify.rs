@@ -101,9 +101,9 @@ fn show(context: &Context, rows: &[Row]) {
     let unknown = rows.iter().filter(|row| row.effect == Effect::Unknown.as_str()).count();
     if unknown > 0 {
         context.print.note(&format!("\n{unknown} of {} unknown: they count as writes", rows.len()));
-        context
-            .print
-            .hint("`effect = { read = [\"…\"] }` under a server says that tools only read");
+        context.print.hint(
+            "`effect = { read = [\"…\"] }` in a server's configuration marks tools that only read",
+        );
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Definition>, AppError> {
         }
         let definition = parse(line).map_err(|problem| {
             AppError::usage(format!("`{shown}`, line {number}: {problem}"))
-                .hint("a line is a tool: {\"server\": \"…\", \"name\": \"…\", \"description\": \"…\", \"inputSchema\": {…}}")
+                .hint("each line is a tool: {\"server\": \"…\", \"name\": \"…\", \"description\": \"…\", \"inputSchema\": {…}}")
         })?;
         definitions.push(definition);
     }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use capstan_app::AppError;
-use capstan_hub::Door;
+use capstan_hub::EntryPoint;
 use capstan_model::{Effect, Kind, Target, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -20,7 +20,7 @@ const MAX_FILE: u64 = 4 << 20;
 pub(super) struct Case {
     pub(super) name: Option<String>,
     pub(super) target: Target,
-    pub(super) door: Door,
+    pub(super) door: EntryPoint,
     pub(super) caller: Option<String>,
     pub(super) roles: Vec<String>,
     pub(super) arguments: Option<Map<String, Value>>,
@@ -117,22 +117,28 @@ impl TryFrom<Written> for Case {
             (Some(tool), None, None) => Target::tool(tool),
             (None, Some(uri), None) => Target::resource(uri.strip_prefix('@').unwrap_or(&uri)),
             (None, None, Some(prompt)) => Target::prompt(prompt),
-            _ => return Err("a case has one of `tool`, `resource` and `prompt`".to_owned()),
+            _ => {
+                return Err(
+                    "a case needs exactly one of `tool`, `resource` and `prompt`".to_owned()
+                );
+            }
         };
         match target.kind {
             Kind::Resource if written.arguments.is_some() => {
                 return Err("a resource has no `arguments`".to_owned());
             }
             Kind::Resource | Kind::Prompt if written.effect.is_some() => {
-                return Err("resources and prompts read; only a tool has an `effect`".to_owned());
+                return Err(
+                    "only tools have an `effect`; resources and prompts always read".to_owned()
+                );
             }
             Kind::Tool | Kind::Resource | Kind::Prompt => {}
         }
         let named = written.caller.is_some() || !written.roles.is_empty();
         let door = match written.front {
-            Some(word) => one_of(&Door::ALL, Door::as_str, "front", &word)?,
-            None if named => Door::Gateway,
-            None => Door::Cli,
+            Some(word) => one_of(&EntryPoint::ALL, EntryPoint::as_str, "front", &word)?,
+            None if named => EntryPoint::Gateway,
+            None => EntryPoint::Cli,
         };
         let verdicts = [Verdict::Allow, Verdict::Ask, Verdict::Deny];
         Ok(Self {
@@ -159,7 +165,7 @@ fn one_of<T: Copy>(
     values.iter().copied().find(|value| as_str(*value) == word).ok_or_else(|| {
         let words: Vec<String> =
             values.iter().map(|value| format!("`{}`", as_str(*value))).collect();
-        format!("`{key}` is `{word}`, which is none of {}", words.join(", "))
+        format!("`{key}` is `{word}`, but must be one of {}", words.join(", "))
     })
 }
 
@@ -179,7 +185,7 @@ mod tests {
         assert_eq!(parse_toml("f", good).unwrap().len(), 1);
         for (text, line, word) in [
             ("[[case]]\ntool = \"a__b\"\nexpect = \n", 7, "value"),
-            ("[[case]]\ntool = \"a__b\"\nexpect = \"no\"", 5, "none of `allow`, `ask`, `deny`"),
+            ("[[case]]\ntool = \"a__b\"\nexpect = \"no\"", 5, "one of `allow`, `ask`, `deny`"),
             ("[[case]]\ntool = \"a__b\"\nexpct = \"ask\"", 7, "unknown field `expct`"),
             ("[[case]]\nexpect = \"ask\"", 5, "one of `tool`, `resource` and `prompt`"),
             ("[[case]]\ntool = \"a__b\"", 5, "missing field `expect`"),
@@ -189,7 +195,7 @@ mod tests {
         }
         let json = "{\"case\": [\n{\"tool\": \"a__b\", \"expect\": \"ask\"}\n]}";
         assert_eq!(parse_json("f", json).unwrap().len(), 1);
-        refused(parse_json("f", &json.replace("ask", "no")), "f:", "none of `allow`");
+        refused(parse_json("f", &json.replace("ask", "no")), "f:", "one of `allow`");
         refused(parse_json("f", &json.replace("expect", "x")), "f:2: ", "unknown field `x`");
         refused(parse_json("f", "{\"case\": [\n"), "f:2: ", "EOF");
     }
@@ -198,8 +204,8 @@ mod tests {
     fn a_case_that_makes_no_sense_is_refused() {
         for (text, word) in [
             ("resource = \"s:x://y\"\narguments = {}", "no `arguments`"),
-            ("resource = \"s:x://y\"\neffect = \"read\"", "only a tool has an `effect`"),
-            ("prompt = \"s:x\"\neffect = \"write\"", "only a tool has an `effect`"),
+            ("resource = \"s:x://y\"\neffect = \"read\"", "only tools have an `effect`"),
+            ("prompt = \"s:x\"\neffect = \"write\"", "only tools have an `effect`"),
             ("tool = \"s__x\"\nprompt = \"s:x\"", "one of"),
             ("tool = \"s__x\"\nfront = \"window\"", "`cli`, `terminal`, `gateway`, `stdio`"),
             ("tool = \"s__x\"\neffect = \"delete\"", "`delete`"),
@@ -212,10 +218,10 @@ mod tests {
     #[test]
     fn whoever_names_a_caller_means_the_gateway() {
         for (text, door) in [
-            ("", Door::Cli),
-            ("caller = \"bob\"", Door::Gateway),
-            ("roles = [\"dev\"]", Door::Gateway),
-            ("caller = \"bob\"\nfront = \"stdio\"", Door::Stdio),
+            ("", EntryPoint::Cli),
+            ("caller = \"bob\"", EntryPoint::Gateway),
+            ("roles = [\"dev\"]", EntryPoint::Gateway),
+            ("caller = \"bob\"\nfront = \"stdio\"", EntryPoint::Stdio),
         ] {
             let text = format!("[[case]]\ntool = \"s__x\"\nexpect = \"ask\"\n{text}");
             assert_eq!(parse_toml("f", &text).unwrap()[0].door, door, "{text}");

@@ -73,14 +73,15 @@ pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Ap
     let since = moment(&args.since)?;
     let mut rules = if args.alone { context.setup_alone()? } else { context.setup()? };
     // The location of the log does not depend on the rules that are tested.
-    let log = if args.alone { context.host.load(&context.selection)? } else { rules.clone() };
+    let log =
+        if args.alone { context.app.configs.load(&context.selection)? } else { rules.clone() };
     if args.alone {
         lend_servers(&mut rules, &log);
     }
     let policy = policy(&rules.loaded.config)?;
-    let now = context.host.now();
+    let now = context.app.configs.now();
     let query = AuditQuery { since: Some(since), limit: args.limit, ..AuditQuery::default() };
-    let rows = context.host.audit(&log, &query)?;
+    let rows = context.app.audit.query(&log, &query)?;
     let mut report = Report::default();
     for row in &rows {
         match Past::read(row) {
@@ -102,10 +103,12 @@ pub(super) fn run(context: &Context, args: &PolicyReplayArgs) -> Result<Exit, Ap
         show(context, &report);
     }
     if rows.len() >= args.limit {
-        context.print.note(&format!("only the newest {} calls; `--limit` takes more", args.limit));
+        context
+            .print
+            .note(&format!("only the newest {} calls; raise `--limit` for more", args.limit));
     }
     if !context.selection.config.is_empty() && !args.alone {
-        context.print.note("the rules of your own files count too; `--alone` leaves them out");
+        context.print.note("the rules of your own files apply too; `--alone` leaves them out");
     }
     Ok(Exit::Ok)
 }
@@ -153,7 +156,7 @@ fn show(context: &Context, report: &Report) {
     report.unjudged.tell(context);
     if report.undecided > 0 {
         let calls = counted_calls(report.undecided);
-        context.print.note(&format!("{calls} never got as far as the rules"));
+        context.print.note(&format!("{calls} failed before the rules were checked"));
     }
 }
 
@@ -188,11 +191,11 @@ impl Unjudged {
         for (rule, count) in &self.arguments {
             let (calls, rule) = (counted_calls(*count), one_line(rule, usize::MAX));
             context.print.warning(&format!(
-                "{calls} cannot be judged: `{rule}` looks at arguments, which were not kept whole"
+                "{calls} cannot be judged: `{rule}` matches arguments, which were not logged completely"
             ));
         }
         if !self.arguments.is_empty() {
-            context.print.hint("`[audit] arguments = \"redacted\"` keeps those of future calls");
+            context.print.hint("`[audit] arguments = \"redacted\"` logs those of future calls");
         }
         for (server, count) in &self.no_server {
             let calls = counted_calls(*count);
@@ -204,7 +207,7 @@ impl Unjudged {
             let calls = counted_calls(self.unreadable);
             context
                 .print
-                .warning(&format!("{calls} cannot be judged: their entries are not understood"));
+                .warning(&format!("{calls} cannot be judged: their entries cannot be parsed"));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use capstan_app::hub_settings::policy;
 use capstan_app::{AppError, Setup};
-use capstan_hub::told::id_among;
-use capstan_hub::{Explained, Told};
+use capstan_hub::explain::id_among;
+use capstan_hub::{DescribedCall, Explanation};
 use capstan_model::{Kind, Verdict};
 use capstan_policy::{Policy, Step};
 use capstan_text::clean::one_line;
@@ -47,7 +47,7 @@ pub(super) fn run(context: &Context, args: &PolicyTestArgs) -> Result<Exit, AppE
     let cases = cases::read(&args.file)?;
     let setup = if args.alone { context.setup_alone()? } else { context.setup()? };
     let policy = policy(&setup.loaded.config)?;
-    let now = context.host.now();
+    let now = context.app.configs.now();
     let outcomes: Vec<Outcome<'_>> =
         cases.iter().map(|case| Outcome::of(case, &setup, &policy, now)).collect();
     let failed = outcomes.iter().filter(|outcome| !outcome.passed).count();
@@ -79,7 +79,7 @@ impl<'a> Outcome<'a> {
     fn of(case: &'a Case, setup: &Setup, policy: &Policy, now: Timestamp) -> Self {
         let item = case.target.name.as_str();
         let (verdict, rule, problem, steps) = match explain(case, setup, policy, now) {
-            Ok(Explained { ruling, steps, .. }) => {
+            Ok(Explanation { ruling, steps, .. }) => {
                 let problem = misses(case, ruling.verdict, &ruling.rule);
                 (Some(ruling.verdict), Some(ruling.rule), problem, steps)
             }
@@ -106,13 +106,13 @@ fn explain(
     setup: &Setup,
     policy: &Policy,
     now: Timestamp,
-) -> Result<Explained, String> {
+) -> Result<Explanation, String> {
     let name = case.target.name.as_str();
     let Some(id) = id_among(policy, case.target.kind, name) else {
-        return Err(nobody(setup, name));
+        return Err(unknown_server(setup, name));
     };
     let caller = case.door.caller(case.caller.as_deref(), case.roles.clone());
-    let mut told = Told::new(caller, id, case.target.kind);
+    let mut told = DescribedCall::new(caller, id, case.target.kind);
     if let Some(arguments) = &case.arguments {
         let text = serde_json::Value::Object(arguments.clone()).to_string();
         told.arguments = Json::parse(text).map_err(|error| error.to_string())?;
@@ -124,7 +124,7 @@ fn explain(
 }
 
 /// The reason why no server matches a name.
-fn nobody(setup: &Setup, name: &str) -> String {
+fn unknown_server(setup: &Setup, name: &str) -> String {
     let broken = setup.loaded.config.servers.values().find_map(|entry| {
         let fits = name.strip_prefix(entry.name.as_str()).or(name.strip_prefix(&entry.display))?;
         let problem = entry.status.as_ref().err()?;
@@ -132,7 +132,7 @@ fn nobody(setup: &Setup, name: &str) -> String {
     });
     match broken {
         Some((server, problem)) => format!("the rules of `{server}` are not known: {problem}"),
-        None => "no server of the configuration fits".to_owned(),
+        None => "no configured server matches".to_owned(),
     }
 }
 
@@ -140,8 +140,8 @@ fn nobody(setup: &Setup, name: &str) -> String {
 fn misses(case: &Case, verdict: Verdict, rule: &str) -> Option<String> {
     let (expected, got) = (case.expect.as_str(), verdict.as_str());
     if case.expect != verdict {
-        return Some(format!("expected {expected}, but it is {got} by `{rule}`"));
+        return Some(format!("expected {expected}, got {got} by `{rule}`"));
     }
     let wanted = case.rule.as_ref().filter(|wanted| !rule.contains(wanted.as_str()))?;
-    Some(format!("it is {got} as expected, but by `{rule}` and not by `{wanted}`"))
+    Some(format!("got {got} as expected, but by `{rule}` instead of `{wanted}`"))
 }

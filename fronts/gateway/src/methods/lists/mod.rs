@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience};
-use capstan_hub::ports::{Item, Listing};
+use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience, UriMap};
+use capstan_hub::ports::{BoxFuture, Item, Listing, ResourceLists};
 use capstan_hub::{Freshness, Hub};
-use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
+use capstan_model::{Caller, ItemId, Kind, ServerName};
 use capstan_wire::{Json, compose, object};
 use jiff::Timestamp;
 
@@ -34,8 +34,11 @@ const PATIENCE: Patience = Patience::Quiet {
     most: Duration::from_secs(2),
 };
 
-/// Prefix that makes the URI of a second resource with the same URI unique.
-const MAPPED: &str = "capstan://";
+/// The lists of resources that a client of all servers sees.
+pub(crate) struct ClientResources<'a> {
+    pub(crate) gateway: &'a Arc<Gateway>,
+    pub(crate) client: &'a Client,
+}
 
 /// Cached lists, by view and kind.
 #[derive(Default)]
@@ -59,7 +62,7 @@ impl Gateway {
         let at = match cursor.filter(|cursor| cursor.as_bytes() != b"null") {
             None => 0,
             Some(cursor) => {
-                page_of(&cursor).ok_or_else(|| Fault::invalid("`cursor` is not ours"))?
+                page_of(&cursor).ok_or_else(|| Fault::invalid("`cursor` is unknown"))?
             }
         };
         let built = self.built_for(&client, listing).await?;
@@ -151,70 +154,26 @@ impl Gateway {
         });
     }
 
-    /// Finds the server of a resource URI, and the server's own URI.
-    pub(crate) async fn locate(
-        self: &Arc<Self>,
-        client: &Client,
-        uri: &str,
-    ) -> Option<(ServerName, String)> {
-        if let View::One(server) = &client.view {
-            return Some((server.clone(), uri.to_owned()));
-        }
-        if let Some(found) = self.mapped(client, uri) {
-            return Some(found);
-        }
-        let resources = self.built_for(client, Listing::Resources).await.ok()?;
-        if let Some(owner) = resources.owners.get(uri) {
-            return Some(owner.clone());
-        }
-        let templates = self.built_for(client, Listing::Templates).await.ok()?;
-        if let Some(owner) = templates.owners.get(uri) {
-            return Some(owner.clone());
-        }
-        let fitting = templates.owners.iter().filter_map(|(shown, owner)| {
-            let (prefix, suffix) = ends_of(shown)?;
-            let fits = uri.len() > prefix.len() + suffix.len()
-                && uri.starts_with(prefix)
-                && uri.ends_with(suffix);
-            fits.then_some((prefix.len() + suffix.len(), owner))
-        });
-        let best = fitting.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(a.1)));
-        if let Some((_, (server, _))) = best {
-            return Some((server.clone(), uri.to_owned()));
-        }
-        // Resources need not be listed. If only one server has any, the URI belongs to it.
-        let mut having: Vec<&ServerName> =
-            resources.owners.values().map(|(name, _)| name).collect();
-        having.extend(templates.owners.values().map(|(name, _)| name));
-        having.sort();
-        having.dedup();
-        match having.as_slice() {
-            [only] => Some(((*only).clone(), uri.to_owned())),
-            _ => None,
-        }
-    }
-
     /// Finds the prompt with this name.
     pub(crate) async fn find_prompt(
         self: &Arc<Self>,
         client: &Client,
         name: &str,
     ) -> Option<(ServerName, String)> {
-        let target = match &client.view {
-            View::One(server) => Target::exact(
-                Kind::Prompt,
-                ItemId { server: server.clone(), item: name.to_owned() },
-            ),
-            View::All => Target::prompt(name),
-        };
+        let target = client.view.target(Kind::Prompt, name);
         let (id, _) = self.hub().find(&client.caller, target).await.ok()?;
         Some((id.server, id.item))
     }
+}
 
-    fn mapped(&self, client: &Client, uri: &str) -> Option<(ServerName, String)> {
-        let (server, own) = uri.strip_prefix(MAPPED)?.split_once('/')?;
-        let server: ServerName = server.parse().ok()?;
-        self.shows(&server, &client.caller).then(|| (server, own.to_owned()))
+// === impl ClientResources ===
+
+impl ResourceLists for ClientResources<'_> {
+    fn uris(&self, listing: Listing) -> BoxFuture<'_, Option<Arc<UriMap>>> {
+        Box::pin(async move {
+            let list = self.gateway.built_for(self.client, listing).await.ok()?;
+            Some(Arc::clone(&list.uris))
+        })
     }
 }
 
@@ -275,7 +234,7 @@ pub(crate) fn build(
     let sources: Vec<(ServerName, Arc<[Item]>)> =
         gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
     let mut pages = Pages::of(listing);
-    let mut owners = HashMap::new();
+    let mut uris = UriMap::default();
     let kind = match listing {
         Listing::Tools => Kind::Tool,
         Listing::Prompts => Kind::Prompt,
@@ -300,14 +259,9 @@ pub(crate) fn build(
         }
         let shown = match (view, kind) {
             (View::All, Kind::Tool | Kind::Prompt) => id.to_string(),
-            (View::All, Kind::Resource) if owners.contains_key(&item.name) => {
-                format!("{MAPPED}{server}/{}", item.name)
-            }
-            (View::All, Kind::Resource) | (View::One(_), _) => own.clone(),
+            (View::All, Kind::Resource) => uris.add(id),
+            (View::One(_), _) => own.clone(),
         };
-        if kind == Kind::Resource {
-            owners.insert(shown.clone(), (server.clone(), item.name.clone()));
-        }
         if shown == *own {
             pages.push(definition, None);
         } else {
@@ -317,19 +271,12 @@ pub(crate) fn build(
         }
     }
     let until = hub.rules_change_at();
-    ListSnapshot::new(hub, SnapshotParts { sources, pages, owners, until, pins })
+    ListSnapshot::new(hub, SnapshotParts { sources, pages, uris, until, pins })
 }
 
 fn page_of(cursor: &Json) -> Option<usize> {
     let text: String = cursor.read().ok()?;
     text.strip_prefix('p')?.parse().ok()
-}
-
-/// The text before the first and after the last placeholder of a template.
-fn ends_of(template: &str) -> Option<(&str, &str)> {
-    let (prefix, rest) = template.split_once('{')?;
-    let (_, suffix) = rest.rsplit_once('}')?;
-    Some((prefix, suffix))
 }
 
 #[cfg(test)]

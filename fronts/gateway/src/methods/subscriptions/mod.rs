@@ -12,7 +12,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use capstan_hub::Asks;
+use capstan_hub::ApprovalFrom;
 use capstan_hub::ports::{Listener, Listing};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::META_SUBSCRIPTION;
@@ -137,13 +137,13 @@ impl Gateway {
         };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
         // With several resources, those that need an approval are left out instead of waited for.
-        let asks = if uris.len() == 1 { Asks::Elsewhere } else { Asks::Nobody };
+        let asks = if uris.len() == 1 { ApprovalFrom::OtherShells } else { ApprovalFrom::Memory };
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
             let caller = Arc::clone(&caller);
             let wanted = self.watch_for(&client, caller, &uri, "subscriptions/listen", asks).await;
-            if let Ok((server, own, wanting)) = wanted {
+            if let Ok((id, wanting)) = wanted {
                 watched.push(wanting);
-                resources.insert((server, own), uri);
+                resources.insert((id.server, id.item), uri);
             }
         }
         let tasks = named("taskIds").unwrap_or_default();
@@ -345,7 +345,7 @@ impl Subscription {
 
     fn tell(&self, method: &str, params: &Json) {
         if self.events.try_send(Event::Message(self.message(method, params))).is_err() {
-            tracing::debug!("a client does not read what it is told; a message is left out");
+            tracing::debug!("a client does not read its messages; a message is dropped");
         }
     }
 

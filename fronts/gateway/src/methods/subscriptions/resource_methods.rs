@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capstan_hub::Asks;
+use capstan_hub::ApprovalFrom;
 use capstan_model::Kind;
 use capstan_wire::{Json, object};
 
@@ -10,6 +10,7 @@ use crate::client::Client;
 use crate::client::identity::caller_of;
 use crate::exchange::answer::Payload;
 use crate::gateway::Gateway;
+use crate::methods::lists::ClientResources;
 use crate::protocol::fault::Fault;
 use crate::protocol::messages::refuse_ambiguous;
 
@@ -23,11 +24,11 @@ impl Gateway {
         let params = params.unwrap_or_else(Json::empty_object);
         let uri = uri_of(&params)?;
         let caller = caller_of(&client.caller, &params);
-        let watched =
-            self.watch_for(&client, caller, &uri, "resources/subscribe", Asks::Elsewhere).await;
-        let (server, own, watch) =
+        let (method, approval) = ("resources/subscribe", ApprovalFrom::OtherShells);
+        let watched = self.watch_for(&client, caller, &uri, method, approval).await;
+        let (id, watch) =
             watched.map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
-        let has_room = client.subscribe(server, own, uri);
+        let has_room = client.subscribe(id.server, id.item, uri);
         // Only after the client is registered, so that the subscription at the server stays.
         drop(watch);
         if !has_room {
@@ -44,11 +45,14 @@ impl Gateway {
     ) -> Result<Payload, Fault> {
         let params = params.unwrap_or_else(Json::empty_object);
         let uri = uri_of(&params)?;
-        let found = self.locate(&client, &uri).await;
-        let (server, own) =
-            found.ok_or_else(|| Fault::no_such(Kind::Resource, &uri, client.era))?;
-        if client.unsubscribe(&server, &own) {
-            self.stop_watching(&server, &own);
+        let resources = ClientResources { gateway: &self, client: &client };
+        let found = match client.view.target(Kind::Resource, &uri).id() {
+            Some(id) => Ok(id),
+            None => self.hub().find_resource(&client.caller, &uri, &resources).await,
+        };
+        let id = found.map_err(|_| Fault::no_such(Kind::Resource, &uri, client.era))?;
+        if client.unsubscribe(&id.server, &id.item) {
+            self.stop_watching(&id.server, &id.item);
         }
         Ok(Payload::from(Json::empty_object()))
     }

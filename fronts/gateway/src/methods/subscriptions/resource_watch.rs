@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_hub::{Asks, Attempt, Call, Hub, SideOp};
-use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
+use capstan_hub::{ApprovalFrom, Attempt, Call, Hub, SideOp};
+use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::client::Client;
 use crate::gateway::Gateway;
+use crate::methods::lists::ClientResources;
 
 /// A resource of a server.
 type Resource = (ServerName, String);
@@ -37,23 +38,14 @@ impl Gateway {
         caller: Arc<Caller>,
         uri: &str,
         method: &'static str,
-        asks: Asks<'_>,
-    ) -> Result<(ServerName, String, ResourceWatch), CallError> {
-        let target = Target::spelled(Kind::Resource, uri);
-        let call = Call::new(caller, target, None);
+        approval_from: ApprovalFrom<'_>,
+    ) -> Result<(ItemId, ResourceWatch), CallError> {
+        let call = Call::new(caller, client.view.target(Kind::Resource, uri), None);
         let hub = self.hub();
         let mut attempt = hub.begin_search(&call).by_method(method);
-        let watched = if let Some((server, item)) = self.locate(client, uri).await {
-            let id = ItemId { server, item };
-            attempt.found(&id);
-            let wanting = self.start_watching(&hub, &mut attempt, client, call, asks, &id).await;
-            wanting.map(|wanting| (id, wanting))
-        } else {
-            let (kind, name) = (Kind::Resource, uri.to_owned());
-            Err(CallError::Unknown { kind, name, nearest: Vec::new() })
-        };
+        let watched = self.start_watching(&hub, &mut attempt, client, call, approval_from).await;
         attempt.end(watched.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
-        watched.map(|(id, wanting)| (id.server, id.item, wanting))
+        watched
     }
 
     /// Subscribes to a resource at its server.
@@ -65,18 +57,20 @@ impl Gateway {
         attempt: &mut Attempt<'_>,
         client: &Client,
         call: Call,
-        asks: Asks<'_>,
-        id: &ItemId,
-    ) -> Result<ResourceWatch, CallError> {
+        approval_from: ApprovalFrom<'_>,
+    ) -> Result<(ItemId, ResourceWatch), CallError> {
+        let resources = ClientResources { gateway: self, client };
         // Before the lock: an approval may take long and must not block others.
-        let call = Call { target: Target::exact(Kind::Resource, id.clone()), ..call };
-        let admission = attempt.admit(&client.session, call, SideOp::Subscribe, asks).await?;
+        let admission = attempt
+            .admit(&client.session, call, SideOp::Subscribe, approval_from, Some(&resources))
+            .await?;
+        let id = admission.id().clone();
         let wanting = ResourceWatch::new(self, &id.server, &id.item);
         let turn = self.watches.turn(&id.server).await;
         // Uses the hub that has admitted it.
         let done = hub.run_side(admission).await;
         drop(turn);
-        done.map(|_| wanting)
+        done.map(|_| (id, wanting))
     }
 
     /// Unsubscribes from a resource at its server, unless a client still wants it.
@@ -91,7 +85,7 @@ impl Gateway {
             if !gateway.is_watched(&server, &uri) {
                 let done = gateway.hub().unsubscribe(&server, &uri).await;
                 if let Err(error) = done {
-                    tracing::debug!(%server, %error, "a subscription was not taken back");
+                    tracing::debug!(%server, %error, "a subscription could not be cancelled");
                 }
             }
             drop(turn);

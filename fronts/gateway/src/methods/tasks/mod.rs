@@ -139,7 +139,7 @@ impl Gateway {
             && let Err(error) =
                 self.hub().task(caller, &task.handle, TaskOp::Update, &params, requester).await
         {
-            tracing::debug!(server = %task.server, %error, "a task was not told no");
+            tracing::debug!(server = %task.server, %error, "a task could not be cancelled");
         }
         let asked: Vec<(&str, &Json)> = asked.iter().map(|(k, v)| (k.as_str(), v)).collect();
         object::with_member(&said, "inputRequests", &compose::object(&asked)).unwrap_or(said)
@@ -158,7 +158,7 @@ impl Gateway {
             Some(cursor) => cursor
                 .strip_prefix('t')
                 .and_then(|after| after.parse().ok())
-                .ok_or_else(|| Fault::invalid("`cursor` is not ours"))?,
+                .ok_or_else(|| Fault::invalid("`cursor` is unknown"))?,
         };
         let all = self.tasks.of(&Owner::of(client));
         let page = all.iter().skip(at).take(PAGE).map(|(id, task)| async move {

@@ -44,7 +44,7 @@ pub(crate) async fn answer(
             Ok(Message::Request { id, method, .. })
                 if Contact::of(LEGACY, &method, None) == Contact::Initialize =>
             {
-                let words = "`initialize` must not be part of a list";
+                let words = "`initialize` must not be part of a batch";
                 answers.push(Answer::error(Some(&id), INVALID_REQUEST, words));
             }
             Ok(Message::Request { id, method, params }) => {

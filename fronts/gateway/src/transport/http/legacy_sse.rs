@@ -110,7 +110,7 @@ pub(crate) async fn post(
     let query = head.uri.query().unwrap_or_default();
     let key = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
     let Some(key) = key.and_then(|key| Key::parse(key.as_bytes())) else {
-        return body::refusal(StatusCode::BAD_REQUEST, "`sessionId` is missing or none of ours");
+        return body::refusal(StatusCode::BAD_REQUEST, "`sessionId` is missing or unknown");
     };
     let Some(older) = mcp.legacy_streams().find(key, &caller.subject) else {
         return body::refusal(StatusCode::NOT_FOUND, "there is no such session");

@@ -23,7 +23,7 @@ use crate::transport::http::streamable::{self, Post};
 use crate::{Gateway, Out, Revision, View};
 
 /// The answer for a path without an endpoint.
-pub const NOT_FOUND: &str = "there is nothing here; MCP is at `/mcp`";
+pub const NOT_FOUND: &str = "not found; MCP is at `/mcp`";
 
 /// The MCP endpoints of a gateway.
 pub struct McpEndpoints {
@@ -119,7 +119,7 @@ impl McpEndpoints {
         };
         let Some(last) = head.headers.get("last-event-id") else { return self.stand(session) };
         let Some(id) = EventId::parse(last.as_bytes()) else {
-            return body::refusal(StatusCode::BAD_REQUEST, "`Last-Event-ID` is none of ours");
+            return body::refusal(StatusCode::BAD_REQUEST, "`Last-Event-ID` is unknown");
         };
         match self.tracks.resume(id, session) {
             Ok(reader) => self.events(Source::Resumable(reader)),

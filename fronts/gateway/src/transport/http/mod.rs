@@ -109,7 +109,7 @@ pub struct Bound {
 #[non_exhaustive]
 pub enum HttpError {
     /// Other machines could connect without authentication.
-    #[error("`{0}` can be reached from other machines, and callers are not asked who they are")]
+    #[error("`{0}` can be reached from other machines, and callers are not authenticated")]
     Exposed(SocketAddr),
     /// The address is in use, or not an address of this machine.
     #[error("cannot listen on `{address}`")]

@@ -40,7 +40,7 @@ pub fn mount_without_metrics(routes: Routes, gateway: &Arc<Gateway>) -> Routes {
 
 /// The routes at the address of the metrics.
 pub(crate) fn metrics_only(gateway: &Arc<Gateway>) -> Routes {
-    let routes = Routes::new("there is nothing here but `/metrics`");
+    let routes = Routes::new("not found; the metrics are at `/metrics`");
     routes.public(METRICS, AllMetrics(Arc::clone(gateway)))
 }
 
@@ -104,7 +104,7 @@ impl PublicEndpoint for AllMetrics {
 
 impl PublicEndpoint for MovedMetrics {
     fn serve(&self, _: HttpRequest) -> BoxFuture<'_, Response<Body>> {
-        let words = "the metrics have an address of their own: `gateway.metrics_listen`";
+        let words = "the metrics have a separate address: `gateway.metrics_listen`";
         ready(body::refusal(StatusCode::NOT_FOUND, words)).boxed()
     }
 }

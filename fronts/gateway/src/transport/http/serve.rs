@@ -251,7 +251,7 @@ impl Accepted {
     /// Serves the connection, encrypted or not.
     async fn welcome(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection sends late");
+            tracing::debug!(%error, "a connection sends too slowly");
         }
         let Some(tls) = tls else { return self.converse(stream).await };
         let encrypted = tokio::select! {
@@ -261,8 +261,8 @@ impl Accepted {
         };
         match encrypted {
             Ok(Ok(stream)) => self.converse(Box::new(stream)).await,
-            Ok(Err(error)) => tracing::debug!(%error, "a connection could not be encrypted"),
-            Err(_) => tracing::debug!("a connection did not get encrypted in time"),
+            Ok(Err(error)) => tracing::debug!(%error, "the TLS handshake of a connection failed"),
+            Err(_) => tracing::debug!("a connection did not complete the TLS handshake in time"),
         }
     }
 

@@ -53,7 +53,7 @@ pub(crate) enum NoSession {
     Several,
     #[error("there is no such session")]
     Unknown,
-    #[error("this `MCP-Protocol-Version` is not known here; known are {}", Revision::ALL.map(Revision::as_str).join(", "))]
+    #[error("this `MCP-Protocol-Version` is not supported; supported are {}", Revision::ALL.map(Revision::as_str).join(", "))]
     Version,
 }
 
@@ -155,7 +155,7 @@ fn tell(
             Message::Notification { .. } => body::bare(StatusCode::ACCEPTED),
             // 2026-07-28 has no requests to its clients.
             Message::Reply { .. } | Message::Request { .. } => {
-                let words = "a client of 2026-07-28 sends requests and notifications only";
+                let words = "a client of 2026-07-28 may send only requests and notifications";
                 let answer = Answer::error(None, INVALID_REQUEST, words);
                 body::json(StatusCode::BAD_REQUEST, answer)
             }
@@ -232,7 +232,7 @@ async fn make_modern(
     let context = mcp.gateway().stateless_context(caller, view);
     let client = mcp.gateway().modern(id, params.as_ref(), context)?;
     if let Some(member) = mirrored.no_text {
-        let words = format!("`{member}` must be a text");
+        let words = format!("`{member}` must be a string");
         return Err(Answer::error(Some(id), INVALID_PARAMS, &words));
     }
     header_check::check(&head.headers, method, &mirrored).map_err(mismatch)?;

@@ -120,7 +120,7 @@ impl Conversation {
 
     /// Refuses a line that exceeds the limit.
     pub(crate) fn refuse_long(&mut self, limit: usize) {
-        let message = format!("a message may have {limit} bytes at most");
+        let message = format!("a message may have at most {limit} bytes");
         self.out.answer(Answer::error(None, INVALID_REQUEST, &message));
     }
 
@@ -158,7 +158,7 @@ impl Conversation {
                 }
             }
             Message::Reply { id: None, .. } => {
-                tracing::debug!("the client could not read a message of ours");
+                tracing::debug!("the client could not read a message");
             }
         }
     }
@@ -185,7 +185,7 @@ impl Conversation {
                 return self.answer(Gateway::before_initialize(&id, method), batch);
             }
             (Contact::Modern, _) if self.modern.contains_key(&id) => {
-                return self.answer(refuse("there is a request of that id already"), batch);
+                return self.answer(refuse("a request with this id is still running"), batch);
             }
             (Contact::Modern, _) => {
                 match self.gateway.modern(&id, params.as_ref(), self.context.clone()) {

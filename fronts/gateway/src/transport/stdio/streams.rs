@@ -195,7 +195,7 @@ fn restore(before: Option<&StdStream>) {
     if let Some(stream) = before
         && let Err(error) = stream.set_nonblocking(false)
     {
-        tracing::debug!(%error, "a standard stream stays as it is");
+        tracing::debug!(%error, "the mode of a standard stream could not be changed");
     }
 }
 

@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::ports::{Item, Listing};
 use capstan_hub::{Call, Freshness, Hub};
-use capstan_model::{CallError, ItemId, Kind, ServerName, Target};
+use capstan_model::{CallError, ItemId, Kind, ServerName};
 use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
 
+use crate::Client;
 use crate::transport::http::request::header_check::{Mismatch, decode};
-use crate::{Client, View};
 
 /// The schema keyword that names the header.
 const KEYWORD: &str = "x-mcp-header";
@@ -50,12 +50,7 @@ impl ArgumentHeaders {
         name: &str,
         params: &Json,
     ) -> Result<(), Mismatch> {
-        let target = match client.view() {
-            View::All => Target::tool(name),
-            View::One(server) => {
-                Target::exact(Kind::Tool, ItemId { server: server.clone(), item: name.to_owned() })
-            }
-        };
+        let target = client.view().target(Kind::Tool, name);
         let id = hub.ids_of(&target).next().map(|id| hub.catalog().overrides.own_name(id));
         let Some(ItemId { server, item }) = id else { return Ok(()) };
         if !hub.has(&server) {

@@ -25,11 +25,11 @@ pub(crate) struct Guard {
 /// The reason why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Foreign {
-    #[error("the header `Host` is missing, or is no host with a port up to 65535")]
+    #[error("the header `Host` is missing or invalid")]
     NoHost,
-    #[error("this host name is not served here; `allowed_hosts` can add it")]
+    #[error("this host name is not allowed; add it to `allowed_hosts`")]
     Host,
-    #[error("pages of this origin may not call; `allowed_origins` can add it")]
+    #[error("this origin is not allowed; add it to `allowed_origins`")]
     Origin,
 }
 

@@ -23,7 +23,7 @@ const SENTINEL: (&str, &str) = ("=?base64?", "?=");
 
 /// The header that does not match the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the header `{0}` is missing or does not fit the body")]
+#[error("the header `{0}` is missing or does not match the body")]
 pub(crate) struct Mismatch(&'static str);
 
 /// The values of a body that its headers repeat.

@@ -35,11 +35,11 @@ const BOTH: &[u8] = b"application/json, text/event-stream";
 pub(crate) enum Unread {
     #[error("the body must be `application/json`")]
     Kind,
-    #[error("the body must not be packed: `Content-Encoding` is not understood here")]
+    #[error("the body must not be compressed: `Content-Encoding` is not supported")]
     Packed,
     #[error("the body has more than {0} bytes; `gateway.limits.max_body` sets the limit")]
     TooLong(usize),
-    #[error("the body did not come in time")]
+    #[error("the body did not arrive in time")]
     Late,
     #[error("the body broke off")]
     Broken,

@@ -1,0 +1,111 @@
+//! The adapters of this process, and the hubs that are built with them.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use capstan_app::hub_settings::{self, ApprovalPorts, Before};
+use capstan_app::{AppError, BuildHub, Configs, Environment, SavedRules, Selection, Setup, Usage};
+use capstan_config::Loaded;
+use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, RuleBook};
+use capstan_hub::{Hub, HubBuilder};
+use capstan_mcp::Others;
+use capstan_store::Database;
+
+use crate::assemble;
+use crate::demo;
+use crate::files::{CacheFolder, StateFolder};
+use crate::machine::{LocalMachine, SystemClock};
+
+/// The adapters of this process, and services that more than one place needs.
+#[derive(Clone)]
+pub(crate) struct Adapters {
+    pub(crate) environment: Arc<Environment>,
+    pub(crate) configs: Arc<Configs>,
+    pub(crate) database: Arc<Database>,
+    pub(crate) machine: Arc<LocalMachine>,
+    pub(crate) names: Arc<CacheFolder>,
+    pub(crate) usage: Arc<Usage>,
+}
+
+/// Stores rules in the operator's configuration.
+struct ConfigRules(Arc<SavedRules>);
+
+// === impl Adapters ===
+
+impl Adapters {
+    pub(crate) fn new(environment: Environment) -> Self {
+        let environment = Arc::new(environment);
+        let here = || Arc::clone(&environment);
+        // Opened at the first query.
+        let database = Arc::new(Database::at(environment.state.join("state.db")));
+        let configs = Configs {
+            environment: here(),
+            approvals: Arc::new(StateFolder(here())),
+            clock: SystemClock::shared(),
+            demo: demo::config,
+        };
+        let machine = LocalMachine { environment: here(), database: Arc::clone(&database) };
+        Self {
+            configs: Arc::new(configs),
+            machine: Arc::new(machine),
+            names: Arc::new(CacheFolder(here())),
+            usage: Arc::new(Usage { log: Arc::<Database>::clone(&database) }),
+            environment,
+            database,
+        }
+    }
+
+    /// Builds a hub for clients, which takes over unchanged servers of `before`.
+    pub(crate) fn gateway_hub(
+        &self,
+        setup: &Setup,
+        selection: &Selection,
+        before: Option<&Before<'_>>,
+    ) -> Result<HubBuilder, AppError> {
+        let loaded = &setup.loaded;
+        let hub = assemble::hub(self, loaded, selection, Others::Clients, before);
+        let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
+        hub_settings::widen(&mut hub);
+        let ports = ApprovalPorts {
+            rules: self.rules(loaded),
+            store: Arc::<Database>::clone(&self.database),
+            clock: Arc::clone(&hub.clock),
+            seed: RandomState::new().build_hasher().finish(),
+        };
+        let approvals = hub_settings::gateway_approvals(loaded, ports);
+        hub.approvals = Arc::new(match before {
+            Some(before) => approvals.after(before.hub.approvals()),
+            None => approvals,
+        });
+        Ok(hub)
+    }
+
+    fn rules(&self, loaded: &Loaded) -> Arc<dyn RuleBook> {
+        Arc::new(ConfigRules(Arc::new(SavedRules::new(&self.configs, loaded))))
+    }
+}
+
+impl BuildHub for Adapters {
+    fn build(&self, setup: &Setup, selection: &Selection) -> Result<Hub, AppError> {
+        let loaded = &setup.loaded;
+        let hub = assemble::hub(self, loaded, selection, Others::People, None);
+        let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
+        hub.approvals = Arc::new(hub_settings::command_approvals(self.rules(loaded)));
+        Ok(hub.build())
+    }
+}
+
+// === impl ConfigRules ===
+
+impl RuleBook for ConfigRules {
+    fn allow<'a>(&'a self, rule: &'a NewRule) -> BoxFuture<'a, Result<String, NotSaved>> {
+        let (rules, rule) = (Arc::clone(&self.0), rule.clone());
+        Box::pin(async move {
+            // Locking files and syncing them to disk can take a while.
+            match tokio::task::spawn_blocking(move || rules.add(&rule)).await {
+                Ok(added) => added.map_err(|error| NotSaved { reason: error.message }),
+                Err(error) => Err(NotSaved { reason: error.to_string() }),
+            }
+        })
+    }
+}

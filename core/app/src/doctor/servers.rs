@@ -1,0 +1,149 @@
+//! Checks of servers: starts them, and suggests a fix for each failure.
+
+use std::time::Duration;
+
+use capstan_config::{Kind, ServerEntry};
+use capstan_hub::catalog::{Ask, Gathered, Patience};
+use capstan_hub::ports::{Item, Listing};
+use capstan_hub::{Hub, Standing};
+use capstan_model::{CallError, ItemId, ServerName, ServerState};
+use futures::future::join_all;
+
+use super::Check;
+use crate::Setup;
+
+/// Suggests a fix for one server.
+struct Remedy<'a> {
+    name: &'a ServerName,
+    entry: Option<&'a ServerEntry>,
+    /// The reason why it has no list of tools.
+    failed: Option<&'a CallError>,
+}
+
+/// Checks all servers, or only this one.
+pub async fn check_servers(
+    hub: &Hub,
+    setup: &Setup,
+    only: Option<&ServerName>,
+    limit: Duration,
+) -> Vec<Check> {
+    let is_checked = |name: &ServerName| only.is_none_or(|only| only == name);
+    let how = |name: &ServerName| if is_checked(name) { Ask::List } else { Ask::Nothing };
+    let gathered = hub.gather_from(Listing::Tools, Patience::UpTo(limit), &how).await;
+    let mut checks = of_pins(hub, &gathered);
+    let gathered = &gathered;
+    let servers = hub.servers().filter(|name| is_checked(name)).map(|name| async move {
+        let (servers, failed) = (&setup.loaded.config.servers, gathered.failed.get(name));
+        let remedy = Remedy { name, entry: servers.get(name), failed };
+        let tools = gathered.lists.get(name).map_or(0, |items| hub.count_usable(items));
+        let answers = match hub.state(name) {
+            // A server with a known list may still be unreachable.
+            Some(ServerState::Connected | ServerState::Degraded(_)) => hub.check(name).await,
+            _ => Ok(()),
+        };
+        match answers {
+            Err(CallError::Unreachable { reason, .. }) => {
+                Check::error(format!("server {name}"), reason, remedy.of_failure(&[]))
+            }
+            Err(error) => {
+                Check::error(format!("server {name}"), error.to_string(), remedy.of_failure(&[]))
+            }
+            Ok(()) => of_server(hub, tools, limit, &remedy),
+        }
+    });
+    checks.splice(0..0, join_all(servers).await);
+    checks
+}
+
+fn of_server(hub: &Hub, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> Check {
+    let check = format!("server {}", remedy.name);
+    let stderr = || hub.stderr(remedy.name);
+    match hub.state(remedy.name).unwrap_or(ServerState::Idle) {
+        ServerState::Connected => Check::ok(check, format!("connected, {tools} tools")),
+        ServerState::Idle | ServerState::Cached => Check::ok(check, "it offers nothing"),
+        ServerState::Disabled => Check::ok(check, "switched off"),
+        ServerState::AwaitingApproval => {
+            Check::warning(check, "its file is not trusted", "run `capstan trust`")
+        }
+        ServerState::NeedsLogin => Check::warning(check, "it needs a login", "log in"),
+        ServerState::Connecting => {
+            Check::error(check, format!("no answer within {limit:?}"), remedy.of_silence())
+        }
+        ServerState::Degraded(reason) => {
+            Check::warning(check, reason, remedy.of_failure(&stderr()))
+        }
+        ServerState::Failed(reason) => Check::error(check, reason, remedy.of_failure(&stderr())),
+    }
+}
+
+/// Reports tools that differ from their approved definitions.
+fn of_pins(hub: &Hub, gathered: &Gathered) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for (server, items) in &gathered.lists {
+        let id = |item: &Item| ItemId { server: server.clone(), item: item.name.clone() };
+        let odd = items.iter().filter(|item| hub.pins().standing(&id(item)) != Standing::Approved);
+        let count = odd.count();
+        if count > 0 {
+            let fix = format!("`capstan pins {server}` shows the changes");
+            let detail = format!("{count} of its tools differ from their pins");
+            checks.push(Check::warning(format!("server {server}"), detail, fix));
+        }
+    }
+    checks
+}
+
+// === impl Remedy ===
+
+impl Remedy<'_> {
+    /// The fix for a server that cannot be used, or only in part.
+    fn of_failure(&self, stderr: &[String]) -> String {
+        let name = self.name;
+        let entry = match self.entry.map(|entry| &entry.status) {
+            Some(Err(problem)) => {
+                let usual = || format!("correct `[servers.{name}]`");
+                return problem.help.clone().unwrap_or_else(usual);
+            }
+            Some(Ok(server)) => Some(&server.kind),
+            None => None,
+        };
+        match (self.failed, entry) {
+            (Some(CallError::Denied { .. }), _) => {
+                "to allow its command, add it to `mcp.allowed_commands`".to_owned()
+            }
+            (Some(CallError::AddressBlocked { .. }), _) => {
+                format!("to allow the address, change `[servers.{name}]`")
+            }
+            (Some(CallError::LedElsewhere { .. }), _) => {
+                format!("check its address under `[servers.{name}]`")
+            }
+            (Some(error @ (CallError::Unauthorized { .. } | CallError::Status { .. })), _)
+                if error.hint().is_some() =>
+            {
+                error.hint().unwrap_or_default()
+            }
+            (_, Some(Kind::Http(_) | Kind::Sse(_))) => {
+                format!("check that it runs, and check `url` under `[servers.{name}]`")
+            }
+            (_, Some(Kind::OpenApi(_))) => format!(
+                "check that it runs, and check `document`, `base_url` and `headers` \
+                 under `[servers.{name}]`"
+            ),
+            (_, Some(Kind::Stdio(_) | Kind::Cli(_)) | None) if !stderr.is_empty() => {
+                format!("`capstan get {name}` shows its stderr")
+            }
+            (_, Some(Kind::Stdio(_) | Kind::Cli(_)) | None) => {
+                format!("run its command by hand, or correct `[servers.{name}]`")
+            }
+        }
+    }
+
+    /// The fix for a server that does not respond.
+    fn of_silence(&self) -> String {
+        let name = self.name;
+        let first = match self.entry.and_then(ServerEntry::usable).map(|server| &server.kind) {
+            Some(Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_)) => "check that it can be reached",
+            Some(Kind::Stdio(_) | Kind::Cli(_)) | None => "run its command by hand",
+        };
+        format!("{first}, or raise `startup_timeout` under `[servers.{name}]`")
+    }
+}

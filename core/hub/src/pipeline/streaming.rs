@@ -1,0 +1,149 @@
+//! A streamed answer: screened piece by piece and recorded at its end.
+
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Bytes, BytesMut};
+use capstan_model::{CallError, ServerName};
+use capstan_wire::Json;
+
+use super::record::OpenEntry;
+use super::screen::{Origin, Screened, Shape, check_size};
+use crate::life::Lease;
+use crate::trace::Ending;
+use crate::{Flow, Outcome};
+
+/// An answer as a front delivers it.
+pub enum Delivery {
+    /// A complete answer.
+    Whole(Screened),
+    /// A large answer that is still arriving.
+    Streaming(Box<Streaming>),
+}
+
+/// An answer that is delivered while it arrives.
+///
+/// If the answer breaks off or exceeds the size limit after a part was delivered, it ends with an
+/// error, and the front must abort its response. The call is recorded when the answer ends, or as
+/// abandoned if this value is dropped earlier.
+pub struct Streaming {
+    stream: Stream,
+    /// The open audit entry; `None` after it was recorded.
+    entry: Option<OpenEntry>,
+}
+
+/// An answer that is screened while it arrives.
+pub(super) struct Stream {
+    origin: Origin,
+    flow: Box<Flow>,
+    limit: usize,
+    /// Held until the answer is complete.
+    _lease: Lease,
+}
+
+// === impl Delivery ===
+
+impl Delivery {
+    /// The server that answers.
+    pub fn server(&self) -> &ServerName {
+        match self {
+            Self::Whole(screened) => screened.server(),
+            Self::Streaming(streaming) => streaming.server(),
+        }
+    }
+
+    /// Waits for the complete answer.
+    ///
+    /// # Errors
+    /// When it breaks off, or is too large.
+    pub async fn whole(self) -> Result<Screened, CallError> {
+        match self {
+            Self::Whole(screened) => Ok(screened),
+            Self::Streaming(streaming) => streaming.whole().await,
+        }
+    }
+}
+
+// === impl Streaming ===
+
+impl Streaming {
+    pub(super) fn new(stream: Stream, entry: OpenEntry) -> Self {
+        Self { stream, entry: Some(entry) }
+    }
+
+    /// The server that answers.
+    pub fn server(&self) -> &ServerName {
+        &self.stream.origin.id().server
+    }
+
+    /// The properties of the result, as far as it has arrived.
+    pub fn shape(&self) -> Shape {
+        self.stream.flow.shape()
+    }
+
+    /// Adds a function that is called with the ending of the answer.
+    pub fn watched(&mut self, watcher: impl FnOnce(Ending) + Send + 'static) {
+        self.stream.flow.watched(watcher);
+    }
+
+    /// Returns the next piece of the result, without its closing brace. `None` means that the
+    /// result is complete and may be closed.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, CallError>> {
+        let Some(entry) = &mut self.entry else { return Poll::Ready(Ok(None)) };
+        let next = ready!(self.stream.poll_next(cx));
+        let ending = match &next {
+            Ok(Some(piece)) => {
+                entry.add(piece.len());
+                return Poll::Ready(next);
+            }
+            Ok(None) if self.stream.flow.shape().is_error => Ending::ToolError,
+            Ok(None) => Ending::Answered,
+            Err(error) => Ending::failed(error),
+        };
+        let outcome = match ending {
+            Ending::Answered => Outcome::Answered,
+            Ending::ToolError => Outcome::ToolError,
+            Ending::Failed { code, .. } => Outcome::Failed(code),
+        };
+        if next.is_ok() {
+            // The closing brace.
+            entry.add(1);
+        }
+        if let Some(entry) = self.entry.take() {
+            entry.end(outcome);
+        }
+        for watcher in self.stream.flow.take_watchers() {
+            watcher(ending);
+        }
+        Poll::Ready(next)
+    }
+
+    async fn whole(mut self) -> Result<Screened, CallError> {
+        let mut text = BytesMut::new();
+        while let Some(piece) = poll_fn(|cx| self.poll_next(cx)).await? {
+            text.extend_from_slice(&piece);
+        }
+        text.extend_from_slice(b"}");
+        match Json::parse(text) {
+            Ok(result) => Ok(Screened::new(self.stream.origin, result)),
+            Err(error) => {
+                let (server, problem) = (self.server().clone(), error.to_string());
+                Err(CallError::Protocol { server, problem })
+            }
+        }
+    }
+}
+
+// === impl Stream ===
+
+impl Stream {
+    pub(super) fn new(limit: usize, origin: Origin, flow: Box<Flow>, lease: Lease) -> Self {
+        Self { origin, flow, limit, _lease: lease }
+    }
+
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, CallError>> {
+        let next = ready!(self.flow.poll_next(cx))?;
+        check_size(self.limit, || self.origin.id().to_string(), self.flow.size())?;
+        Poll::Ready(Ok(next))
+    }
+}
