@@ -8,7 +8,7 @@ use capstan_app::api::{self, Answer, Ask, Event, Interact, ask_front, tell_front
 use capstan_app::reload::LiveConfig;
 use capstan_app::{ControlFault, ControlSocket, ControlSockets, Environment, socket_folders};
 use capstan_control::{
-    Control, ControlEndpoint, ControlError, Declined, Gateway, OperationMessage, Outgoing, find,
+    Control, ControlEndpoint, ControlError, Declined, Gateway, OperationMessage, ToShell, find,
 };
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::Json;
@@ -27,7 +27,7 @@ struct LocalSocket(Gateway);
 struct Endpoint(Arc<LiveConfig>);
 
 /// The front of an operation, on the other end of the control socket.
-struct RemoteFront(Sender<Outgoing>);
+struct RemoteFront(Sender<ToShell>);
 
 /// Opens our socket and answers shells there, until the task is aborted.
 pub(crate) fn open(environment: &Environment, live: &Arc<LiveConfig>) -> JoinSet<()> {
@@ -78,8 +78,8 @@ impl ControlSocket for LocalSocket {
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Json, ControlFault>> {
         async move {
-            let hears = |heard: OperationMessage| -> Option<BoxFuture<'static, Json>> {
-                match heard {
+            let handler = |message: OperationMessage| -> Option<BoxFuture<'static, Json>> {
+                match message {
                     OperationMessage::Event(event) => {
                         tell_front(&**front, &event);
                         None
@@ -89,7 +89,7 @@ impl ControlSocket for LocalSocket {
                     }
                 }
             };
-            self.0.run(request, &hears).await.map_err(fault)
+            self.0.run(request, &handler).await.map_err(fault)
         }
         .boxed()
     }
@@ -97,7 +97,7 @@ impl ControlSocket for LocalSocket {
 
 fn fault(error: ControlError) -> ControlFault {
     match error {
-        ControlError::Declined(reason) => ControlFault::NotRun(reason),
+        ControlError::Declined(reason) => ControlFault::Declined(reason),
         ControlError::Io { ref cause, .. } => {
             let is = |kinds: &[io::ErrorKind]| kinds.contains(&cause.kind());
             if is(&[io::ErrorKind::ConnectionRefused, io::ErrorKind::NotFound]) {
@@ -125,7 +125,7 @@ impl ControlEndpoint for Endpoint {
     fn run(
         &self,
         request: Json,
-        messages: Sender<Outgoing>,
+        messages: Sender<ToShell>,
     ) -> BoxFuture<'_, Result<Json, Declined>> {
         async move {
             let front: Arc<dyn Interact> = Arc::new(RemoteFront(messages));
@@ -142,7 +142,7 @@ impl Interact for RemoteFront {
     fn event(&self, event: Event) {
         if let Ok(event) = Json::from_value(&event) {
             // A shell that reads too slowly misses events; a disconnected shell needs none.
-            drop(self.0.try_send(Outgoing::Event(event)));
+            drop(self.0.try_send(ToShell::Event(event)));
         }
     }
 
@@ -150,7 +150,7 @@ impl Interact for RemoteFront {
         async move {
             let (answer, answered) = oneshot::channel();
             let Ok(question) = Json::from_value(&ask) else { return Answer::Refused };
-            if self.0.send(Outgoing::Ask(question, answer)).await.is_err() {
+            if self.0.send(ToShell::Ask(question, answer)).await.is_err() {
                 return Answer::Refused;
             }
             let answer = answered.await.ok().and_then(|answer| answer.read().ok());

@@ -47,7 +47,7 @@ impl Files for LocalFiles {
             kind,
             is_private: metadata.permissions().mode() & OTHERS == 0,
             size: metadata.len(),
-            modified: metadata.modified().ok(),
+            modified: metadata.modified().ok().and_then(|time| Timestamp::try_from(time).ok()),
         })
     }
 

@@ -19,18 +19,18 @@ use std::time::Duration;
 use anyhow::Context;
 use capstan_app::hub_settings;
 use capstan_app::reload::{LiveConfig, Reloading, Transport};
-use capstan_app::{AppError, Environment, ErrorKind, Selection, Setup};
+use capstan_app::{AppError, Environment, Selection, Setup};
 use capstan_audit::Background;
 use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
-use capstan_config::{Config, GatewayLimits, ServerEntry};
+use capstan_config::{Config, GatewayLimits};
 use capstan_gateway::http::{
     self, Anonymous, Bound, HttpError, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
 };
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::ports::{AuditLog, BoxFuture};
 use capstan_hub::{Hub, HubBuilder};
-use capstan_model::{Caller, ServerName, ServerState};
-use futures::future::{Shared, join, join_all};
+use capstan_model::{Caller, ServerState};
+use futures::future::{Shared, join};
 use futures::{FutureExt, poll};
 use tokio::time::{sleep, timeout};
 
@@ -214,25 +214,7 @@ async fn required(
     tokio::select! {
         biased;
         () = stop => Ok(ControlFlow::Break(())),
-        required = require(hub, config) => required.map(ControlFlow::Continue),
-    }
-}
-
-async fn require(hub: &Hub, config: &Config) -> Result<(), AppError> {
-    let is_required = |(_, entry): &(&ServerName, &ServerEntry)| {
-        entry.status.as_ref().is_ok_and(|server| server.required && server.enabled)
-    };
-    let required = config.servers.iter().filter(is_required).map(|(name, _)| name);
-    let answers = required
-        .map(|name| async move { if hub.has(name) { hub.start(name).await } else { Ok(()) } });
-    match join_all(answers).await.into_iter().find_map(Result::err) {
-        None => Ok(()),
-        Some(error) => {
-            let message = format!("a server that is required cannot be used: {error}");
-            let failure =
-                AppError::new(ErrorKind::Unreachable, message).code(error.code().as_str());
-            Err(failure.hint("to serve the others without it, remove `required = true`"))
-        }
+        required = hub_settings::start_required(hub, config) => required.map(ControlFlow::Continue),
     }
 }
 

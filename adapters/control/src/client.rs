@@ -12,8 +12,8 @@ use tokio::io::BufReader;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::conversation::{Hears, OperationMessage, send};
-use crate::message::{ABOUT, About, NOT_HERE, RUN};
+use crate::conversation::{Handler, OperationMessage, send};
+use crate::message::{ABOUT, About, DECLINED, RUN};
 use crate::server::read_line;
 use crate::{ControlError, MAX_LINE, MAX_LONG_LINE, PATIENCE, folder};
 
@@ -49,10 +49,10 @@ impl Gateway {
         Ok(about.digest)
     }
 
-    /// Runs an operation there, without a timeout; `hears` handles its events and questions.
+    /// Runs an operation there, without a timeout; `handler` handles its events and questions.
     ///
     /// Dropping the future ends the operation.
-    pub async fn run(&self, request: &Json, hears: Hears<'_>) -> Result<Json, ControlError> {
+    pub async fn run(&self, request: &Json, handler: Handler<'_>) -> Result<Json, ControlError> {
         let failed = |cause: io::Error| ControlError::Io { path: self.path.clone(), cause };
         let (reading, mut writing) = self.connect().await?.into_split();
         let mut reading = BufReader::new(reading);
@@ -61,7 +61,7 @@ impl Gateway {
             // A full gateway answers without reading the request.
             let said = timeout(PATIENCE, read_line(&mut reading, MAX_LINE)).await;
             let said = said.ok().and_then(Result::ok).flatten();
-            return Err(said.and_then(|line| not_here(&line)).unwrap_or_else(|| failed(cause)));
+            return Err(said.and_then(|line| declined(&line)).unwrap_or_else(|| failed(cause)));
         }
         loop {
             let line = read_line(&mut reading, MAX_LONG_LINE).await.map_err(failed)?;
@@ -70,7 +70,7 @@ impl Gateway {
                 Ok(Message::Reply { reply: Reply::Result(done), .. }) => return Ok(done),
                 Ok(Message::Reply { reply: Reply::Error(error), .. }) => {
                     return Err(match error.code {
-                        NOT_HERE => ControlError::Declined(error.message),
+                        DECLINED => ControlError::Declined(error.message),
                         // A gateway of another version.
                         METHOD_NOT_FOUND => {
                             ControlError::Declined("it has another version".to_owned())
@@ -79,11 +79,13 @@ impl Gateway {
                     });
                 }
                 Ok(Message::Notification { params, .. }) => {
-                    drop(hears(OperationMessage::Event(params.unwrap_or_else(Json::empty_object))));
+                    drop(handler(OperationMessage::Event(
+                        params.unwrap_or_else(Json::empty_object),
+                    )));
                 }
                 Ok(Message::Request { id, params, .. }) => {
                     let asked = OperationMessage::Ask(params.unwrap_or_else(Json::empty_object));
-                    let Some(answer) = hears(asked) else { continue };
+                    let Some(answer) = handler(asked) else { continue };
                     let typed = answer.await;
                     send(&mut writing, compose::reply(&id, &typed)).await.map_err(failed)?;
                 }
@@ -135,9 +137,9 @@ impl Gateway {
 }
 
 /// Parses the reply of a full gateway.
-fn not_here(line: &[u8]) -> Option<ControlError> {
+fn declined(line: &[u8]) -> Option<ControlError> {
     match Message::parse(&Bytes::copy_from_slice(line)) {
-        Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == NOT_HERE => {
+        Ok(Message::Reply { reply: Reply::Error(error), .. }) if error.code == DECLINED => {
             Some(ControlError::Declined(error.message))
         }
         _ => None,

@@ -27,7 +27,7 @@ const MAX_WAITING: usize = 1024;
 
 /// A message of a running operation to the shell.
 #[derive(Debug)]
-pub enum Outgoing {
+pub enum ToShell {
     /// An event.
     Event(Json),
     /// A question. The sender is dropped when there is no answer.
@@ -35,7 +35,7 @@ pub enum Outgoing {
 }
 
 /// The shell's handler of messages. A question returns its answer.
-pub type Hears<'a> = &'a (dyn Fn(OperationMessage) -> Option<BoxFuture<'static, Json>> + Sync);
+pub type Handler<'a> = &'a (dyn Fn(OperationMessage) -> Option<BoxFuture<'static, Json>> + Sync);
 
 /// A message of a running operation, at the shell.
 #[derive(Debug)]
@@ -70,8 +70,8 @@ impl Shell<'_> {
                 biased;
                 Some(event) = coming.recv() => {
                     let line = match event {
-                        Outgoing::Event(event) => compose::notification(EVENT, Some(&event)),
-                        Outgoing::Ask(question, answer) => {
+                        ToShell::Event(event) => compose::notification(EVENT, Some(&event)),
+                        ToShell::Ask(question, answer) => {
                             number += 1;
                             asked.insert(RequestId::Number(number), answer);
                             let id = u64::try_from(number).unwrap_or_default();
@@ -83,7 +83,7 @@ impl Shell<'_> {
                 done = &mut running => {
                     // Its last events go out before its result.
                     drop(running);
-                    while let Ok(Outgoing::Event(event)) = coming.try_recv() {
+                    while let Ok(ToShell::Event(event)) = coming.try_recv() {
                         send(self.writing, compose::notification(EVENT, Some(&event))).await?;
                     }
                     return Ok(done);

@@ -14,7 +14,7 @@ mod client;
 mod conversation;
 
 pub use client::{Gateway, find};
-pub use conversation::{Hears, OperationMessage, Outgoing};
+pub use conversation::{Handler, OperationMessage, ToShell};
 pub use server::{Control, ControlEndpoint, Declined};
 
 use std::io;

@@ -19,7 +19,7 @@ pub(crate) const ASK: &str = "api/ask";
 /// The error of an operation that does not run here; nothing was done.
 ///
 /// It is meant for another configuration or version, or too many are running.
-pub(crate) const NOT_HERE: i64 = -32002;
+pub(crate) const DECLINED: i64 = -32002;
 
 /// The result of [`ABOUT`].
 #[derive(Debug, Deserialize)]

@@ -20,8 +20,8 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
-use crate::conversation::{Outgoing, Shell};
-use crate::message::{ABOUT, NOT_HERE, RUN};
+use crate::conversation::{Shell, ToShell};
+use crate::message::{ABOUT, DECLINED, RUN};
 use crate::{ControlError, MAX_LONG_LINE, PATIENCE, folder};
 
 /// Maximum number of concurrent shells; further ones are refused.
@@ -38,7 +38,7 @@ pub trait ControlEndpoint: Send + Sync + 'static {
     fn run(
         &self,
         request: Json,
-        messages: Sender<Outgoing>,
+        messages: Sender<ToShell>,
     ) -> BoxFuture<'_, Result<Json, Declined>>;
 }
 
@@ -167,7 +167,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
                 let request = params.unwrap_or_else(Json::empty_object);
                 let mut shell = Shell { reading: &mut reading, writing: &mut writing };
                 let done = shell.run(endpoint, request).await?;
-                let refused = |Declined(message)| Fault { code: NOT_HERE, message };
+                let refused = |Declined(message)| Fault { code: DECLINED, message };
                 reply(&id, done.map_err(refused))
             }
             Ok(Message::Request { id, method, .. }) => reply(&id, answer(endpoint, &method)),
@@ -181,7 +181,7 @@ async fn talk(stream: UnixStream, endpoint: &dyn ControlEndpoint) -> io::Result<
 
 /// Sends an error reply that there is no room, if the socket accepts it at once.
 fn send_away(stream: &UnixStream) {
-    let mut line = compose::error_reply(&RequestId::Number(1), NOT_HERE, "too many shells");
+    let mut line = compose::error_reply(&RequestId::Number(1), DECLINED, "too many shells");
     line.push(b'\n');
     // The line is short enough to be sent at once.
     drop(stream.try_write(&line));
@@ -211,7 +211,7 @@ fn reply(id: &RequestId, result: Result<Json, Fault>) -> Vec<u8> {
 
 fn answer(endpoint: &dyn ControlEndpoint, method: &str) -> Result<Json, Fault> {
     if method != ABOUT {
-        let message = format!("method `{method}` is not known here");
+        let message = format!("unknown method `{method}`");
         return Err(Fault { code: METHOD_NOT_FOUND, message });
     }
     Ok(compose::object(&[("digest", &compose::string(&endpoint.digest()))]))
@@ -230,7 +230,7 @@ mod tests {
             String::new()
         }
 
-        fn run(&self, _: Json, _: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, Declined>> {
+        fn run(&self, _: Json, _: Sender<ToShell>) -> BoxFuture<'_, Result<Json, Declined>> {
             panic!("a stranger was let in")
         }
     }
@@ -244,8 +244,8 @@ mod tests {
         let gateways = find(&[folder.path().to_owned()]);
         let [gateway] = gateways.as_slice() else { panic!("{gateways:?}") };
         assert!(gateway.digest().await.is_err());
-        let hears = |_: crate::OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
-        assert!(gateway.run(&Json::empty_object(), &hears).await.is_err());
+        let handler = |_: crate::OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
+        assert!(gateway.run(&Json::empty_object(), &handler).await.is_err());
         served.abort();
     }
 }

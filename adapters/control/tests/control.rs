@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use capstan_control::{
-    Control, ControlEndpoint, ControlError, Declined, Gateway, OperationMessage, Outgoing, find,
+    Control, ControlEndpoint, ControlError, Declined, Gateway, OperationMessage, ToShell, find,
 };
 use capstan_hub::ports::BoxFuture;
 use capstan_wire::{Json, compose};
@@ -54,20 +54,20 @@ impl ControlEndpoint for Parrot {
         "d1g3st".to_owned()
     }
 
-    fn run(&self, order: Json, events: Sender<Outgoing>) -> BoxFuture<'_, Result<Json, Declined>> {
+    fn run(&self, order: Json, events: Sender<ToShell>) -> BoxFuture<'_, Result<Json, Declined>> {
         self.running.fetch_add(1, Ordering::SeqCst);
         let runs = Runs(Arc::clone(&self.running));
         Box::pin(async move {
             let _runs = runs;
             let word: String = order.read().map_err(|_| Declined("no word".to_owned()))?;
-            events.try_send(Outgoing::Event(order)).unwrap();
+            events.try_send(ToShell::Event(order)).unwrap();
             match word.as_str() {
                 "ask" => {
                     let (answer, answered) = futures::channel::oneshot::channel();
                     let question = compose::string("who?");
-                    events.try_send(Outgoing::Ask(question, answer)).unwrap();
+                    events.try_send(ToShell::Ask(question, answer)).unwrap();
                     let typed = answered.await.unwrap();
-                    events.try_send(Outgoing::Event(typed)).unwrap();
+                    events.try_send(ToShell::Event(typed)).unwrap();
                 }
                 "stay" => std::future::pending::<()>().await,
                 _ => {}
@@ -80,7 +80,7 @@ impl ControlEndpoint for Parrot {
 /// Runs a word: what came back, and what was said meanwhile. Every question is answered with `me`.
 async fn run(gateway: &Gateway, word: &str) -> (Result<String, ControlError>, Vec<String>) {
     let lines = Mutex::new(Vec::new());
-    let hears = |line: OperationMessage| -> Option<BoxFuture<'static, Json>> {
+    let handler = |line: OperationMessage| -> Option<BoxFuture<'static, Json>> {
         match line {
             OperationMessage::Event(said) => {
                 lines.lock().unwrap().push(said.to_string());
@@ -92,7 +92,7 @@ async fn run(gateway: &Gateway, word: &str) -> (Result<String, ControlError>, Ve
             }
         }
     };
-    let done = gateway.run(&compose::string(word), &hears).await;
+    let done = gateway.run(&compose::string(word), &handler).await;
     (done.map(|done| done.to_string()), lines.into_inner().unwrap())
 }
 
@@ -103,14 +103,14 @@ async fn what_a_command_says_and_asks_goes_to_its_shell_in_order() {
     let found = find(&[home.path().to_owned()]);
     assert_eq!(found[0].process(), Some(std::process::id()));
     assert_eq!(found[0].digest().await.unwrap(), "d1g3st");
-    let (done, heard) = run(&found[0], "hello").await;
-    assert_eq!((done.unwrap().as_str(), heard), ("7", vec!["\"hello\"".to_owned()]));
-    let (done, heard) = run(&found[0], "ask").await;
+    let (done, messages) = run(&found[0], "hello").await;
+    assert_eq!((done.unwrap().as_str(), messages), ("7", vec!["\"hello\"".to_owned()]));
+    let (done, messages) = run(&found[0], "ask").await;
     assert_eq!(done.unwrap(), "7");
-    assert_eq!(heard, ["\"ask\"", "\"who?\"", "\"me\""]);
+    assert_eq!(messages, ["\"ask\"", "\"who?\"", "\"me\""]);
     let long = "x".repeat(5 << 20);
-    let (done, heard) = run(&found[0], &long).await;
-    assert_eq!((done.unwrap().as_str(), heard[0].len()), ("7", long.len() + 2));
+    let (done, messages) = run(&found[0], &long).await;
+    assert_eq!((done.unwrap().as_str(), messages[0].len()), ("7", long.len() + 2));
 }
 
 #[tokio::test]
@@ -121,8 +121,8 @@ async fn a_command_that_is_not_run_says_so_and_one_whose_shell_is_gone_ends() {
     let running = Arc::clone(&parrot.running);
     let _tasks = tokio::spawn(control.serve(Arc::new(parrot)));
     let found = find(&[home.path().to_owned()]);
-    let hears = |_: OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
-    let refused = found[0].run(&compose::number(1), &hears).await;
+    let handler = |_: OperationMessage| -> Option<BoxFuture<'static, Json>> { None };
+    let refused = found[0].run(&compose::number(1), &handler).await;
     assert!(
         matches!(&refused, Err(ControlError::Declined(why)) if why == "no word"),
         "{refused:?}"

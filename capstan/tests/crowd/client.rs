@@ -5,7 +5,7 @@ use futures::future::join;
 use serde_json::{Value, json};
 
 use crate::stage::{ALL, Gateway, modern, with};
-use crate::wire::Connection;
+use crate::wire::{Connection, is_events};
 
 /// How a client talks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ impl Client {
             Kind::Older => {
                 let mut stream = Connection::open(address).await;
                 stream.send("GET /sse", "", "").await;
-                assert!(stream.head().await.is_events);
+                assert!(is_events(&stream.head().await));
                 client.line = format!("POST {}", stream.event().await.unwrap());
                 client.stream = Some(stream);
                 client.introduce("2024-11-05").await;
@@ -162,7 +162,7 @@ impl Client {
             None => serde_json::from_str(&body).unwrap(),
         };
         assert_eq!(answer["result"]["protocolVersion"], revision, "{answer}");
-        if let Some(session) = head.session {
+        if let Some(session) = head.get("mcp-session-id") {
             self.lines = format!("Mcp-Session-Id: {session}\r\n");
         }
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });

@@ -11,13 +11,12 @@
 mod stage;
 
 use std::fmt::Write as _;
-use std::io::{Read, Write as _};
-use std::net::TcpStream;
 
+use capstan_testkit::http::{exchange, post};
 use capstan_testkit::{Ended, World};
 use serde_json::{Value, json};
 
-use stage::{Gateway, LIMIT, fixture, modern, with};
+use stage::{Gateway, fixture, modern, with};
 
 /// One tool is denied; another is hidden below.
 const RULES: &str = "[permissions]\nallow = [\"*\"]\ndeny = [\"f__add\"]\n\n";
@@ -92,21 +91,12 @@ fn over_stdio(requests: &[(&str, Value)]) -> String {
 
 /// Sends one request over HTTP: the head without its date and session, and the body.
 fn over_http(address: &str, headers: &[String], body: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    let mut head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         Content-Length: {}\r\n",
-        body.len()
-    );
+    let mut request = post("/mcp", body);
     for header in headers {
-        write!(head, "{header}\r\n").unwrap();
+        let (name, value) = header.split_once(": ").unwrap();
+        request = request.and(name, value);
     }
-    stream.write_all(format!("{head}\r\n{body}").as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    exchange(address, request)
 }
 
 fn without_what_differs(answer: &str) -> String {

@@ -1,12 +1,12 @@
 //! What the tests play on: a world with fixture servers, and a gateway to talk to.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
+use capstan_testkit::http::{exchange, message};
 use capstan_testkit::{World, binary, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -221,16 +221,15 @@ pub(crate) fn tool_names(answer: &Value) -> Vec<String> {
 /// Sends an HTTP request: the status, and the body.
 #[track_caller]
 pub(crate) fn http(address: &str, head: &str, body: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(LIMIT)).unwrap();
-    let length = body.len();
-    let text = format!(
-        "{head}\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(text.as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let mut lines = head.split("\r\n");
+    let mut words = lines.next().unwrap().split(' ');
+    let (method, path) = (words.next().unwrap(), words.next().unwrap());
+    let mut request = message(method, path, body);
+    for line in lines {
+        let (name, value) = line.split_once(": ").unwrap();
+        request = request.and(name, value);
+    }
+    let answer = exchange(address, request);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     (status, body.to_owned())

@@ -372,7 +372,7 @@ mod tests {
         files.link("/home/me/project/.cursor/mcp.json", "/etc/mcp.json");
         assert_eq!(clients.files(Client::Cursor, Scope::Project), Vec::<PathBuf>::new());
         let error = clients.target(Client::Cursor, Scope::Project).unwrap_err();
-        assert!(error.message.ends_with("leads out of the project"), "{}", error.message);
+        assert!(error.message.ends_with("is a link that leaves the project"), "{}", error.message);
     }
 
     #[test]

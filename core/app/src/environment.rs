@@ -134,8 +134,8 @@ impl Environment {
     /// The paths at which a shell looks for this program.
     fn named_in_path(&self) -> impl Iterator<Item = PathBuf> {
         let path = self.variable("PATH").unwrap_or_default();
-        let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-        folders.into_iter().map(|folder| folder.join(PROGRAM))
+        let named = |folder: &str| Path::new(folder).join(PROGRAM);
+        path.split(':').map(named).collect::<Vec<_>>().into_iter()
     }
 }
 

@@ -1,11 +1,11 @@
 //! Fakes of the ports, for the tests of this crate.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use capstan_hub::ports::{AuditLog, BoxFuture, Clock, StoreError, UsageLog, UsageRow};
 use capstan_hub::{Entry, Hub, HubBuilder};
@@ -100,7 +100,7 @@ impl Files for FakeFiles {
             None => return None,
         };
         let is_private = !self.open.lock().unwrap().contains(&path);
-        let modified = Some(SystemTime::UNIX_EPOCH);
+        let modified = Some(Timestamp::UNIX_EPOCH);
         Some(FileFacts { kind, is_private, size: u64::try_from(size).unwrap(), modified })
     }
 

@@ -1,7 +1,6 @@
 //! Ports for files: plain access, approved project files, other programs' files, cached names.
 
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 use capstan_config::edit::EditError;
 use capstan_model::{Kind, ServerName};
@@ -64,7 +63,7 @@ pub struct FileFacts {
     /// Size in bytes.
     pub size: u64,
     /// Time of the last change, if the file system has one.
-    pub modified: Option<SystemTime>,
+    pub modified: Option<Timestamp>,
 }
 
 /// The kinds of entries in a file system.

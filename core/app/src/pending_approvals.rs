@@ -206,7 +206,7 @@ impl Missed {
 
 /// The error for a gateway that runs but could not be asked.
 fn not_asked(reason: impl std::fmt::Display) -> AppError {
-    AppError::internal(format!("a gateway of yours cannot be asked: {reason}"))
+    AppError::internal(format!("one of your gateways cannot be reached: {reason}"))
         .hint("try again; restart it if it is older than this command or does not answer")
 }
 
@@ -268,19 +268,22 @@ mod tests {
     #[tokio::test]
     async fn a_gateway_that_does_not_answer_is_waited_for_only_so_long() {
         let error = approvals(vec![socket(|_| None)]).list().await.err().unwrap();
-        let expected =
-            "a gateway of yours cannot be asked: the gateway at /run/gateway.sock does not answer";
+        let expected = "one of your gateways cannot be reached: the gateway at /run/gateway.sock does not answer";
         assert_eq!(error.message, expected);
     }
 
     #[tokio::test]
     async fn gateways_that_cannot_be_asked_do_not_hide_the_others() {
-        let old = socket(|_| Some(Err(ControlFault::NotRun("another version".to_owned()))));
+        let old = socket(|_| Some(Err(ControlFault::Declined("another version".to_owned()))));
         let listed = saying(r#"{"ok":{"revision":3,"questions":[]}}"#);
         let pending = approvals(vec![Arc::clone(&old), listed]).list().await.unwrap();
         assert_eq!((pending.gateways, pending.questions.len()), (1, 0));
         let error = approvals(vec![old]).list().await.err().unwrap();
-        assert!(error.message.ends_with("does not run it: another version"), "{}", error.message);
+        assert!(
+            error.message.ends_with("refused the operation: another version"),
+            "{}",
+            error.message
+        );
     }
 
     #[tokio::test]

@@ -18,6 +18,13 @@ impl<T, E: Display> OrFail<T> for Result<T, E> {
     }
 }
 
+impl<T> OrFail<T> for Option<T> {
+    #[track_caller]
+    fn or_fail(self, what: &str) -> T {
+        self.unwrap_or_else(|| fail(what))
+    }
+}
+
 /// Ends the test.
 #[track_caller]
 #[expect(clippy::panic, reason = "a test that cannot have what it stands on must fail")]

@@ -1,6 +1,7 @@
-//! What tests of the other crates stand on: a world of their own, a server that misbehaves on
-//! request, and the smallest possible client.
+//! The common parts of the tests of the other crates.
 //!
+//! - [`fakes`] are fakes of the hub's ports, and [`SingleServerHub`] is a hub with one server.
+//! - [`http`] is a raw HTTP client.
 //! - [`World`] is a home folder with configuration, in which `capstan` is run.
 //! - [`fixture`] is the server behind the binary `capstan-fixture`.
 //! - [`conformance`] is the server behind the binary `capstan-conformance-server`.
@@ -8,7 +9,7 @@
 //! - [`peer`] is the client behind the binary `capstan-thinclient`.
 //! - [`process`] looks at processes from outside.
 //!
-//! Whatever cannot be set up fails the test at once, with the line that asked for it.
+//! A failed setup fails the test at once, with the line of the caller.
 
 pub mod world;
 pub mod process;
@@ -16,9 +17,13 @@ pub mod peer;
 pub mod fixture;
 pub mod conformance;
 pub mod remote;
+pub mod fakes;
+pub mod http;
+pub mod single_server_hub;
 
 mod fail;
 
 pub use process::{alive, descendants, wait_until};
 pub use remote::Remote;
+pub use single_server_hub::{SingleServerHub, until};
 pub use world::{Capstan, Ended, World, binary};

@@ -21,7 +21,7 @@ const SHARED: &[&str] = &["capstan-process", "capstan-lazy", "capstan-http"];
 /// Returns the crates that a folder may use; `None` for a folder without a layer.
 fn layer(folder: &str) -> Option<Layer> {
     let layer = match folder.split_once('/') {
-        Some(("core", "model" | "wire") | ("dev", "testkit" | "tidy")) => Layer::Only(&[]),
+        Some(("core", "model" | "wire") | ("dev", "tidy")) => Layer::Only(&[]),
         Some(("core", "policy")) => Layer::Only(&[MODEL]),
         Some(("core", "safety")) => Layer::Only(&[&["capstan-model"]]),
         Some(("core", "config" | "hub")) => Layer::Only(&[MODEL, DECISIONS]),
@@ -35,7 +35,10 @@ fn layer(folder: &str) -> Option<Layer> {
             Layer::Only(&[MODEL, DECISIONS, HUB, SHARED])
         }
         Some(("adapters", "registry")) => Layer::Only(&[MODEL, DECISIONS, FILES, SHARED]),
-        Some(("adapters", _) | ("fronts", "gateway")) => Layer::Only(&[MODEL, DECISIONS, HUB]),
+        // The testkit has fakes of the hub's ports.
+        Some(("adapters", _) | ("fronts", "gateway") | ("dev", "testkit")) => {
+            Layer::Only(&[MODEL, DECISIONS, HUB])
+        }
         Some(("fronts", "text")) => Layer::Only(&[MODEL, DECISIONS, FILES, HUB, &["capstan-app"]]),
         Some(("fronts", _)) => {
             Layer::Only(&[MODEL, DECISIONS, FILES, HUB, &["capstan-app", "capstan-text"]])
@@ -135,7 +138,7 @@ fn the_layers_refuse_every_way_around_them() {
         ("fronts/cli", "capstan-process", Normal),
         ("fronts/terminal", "capstan-cli", Normal),
         ("demo", "capstan-model", Normal),
-        ("dev/testkit", "capstan-model", Normal),
+        ("dev/testkit", "capstan-mcp", Normal),
         ("bench", "capstan-mcp", Normal),
         ("bench", "capstan", Normal),
         ("capstan", "capstan-testkit", Normal),

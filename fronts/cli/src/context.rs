@@ -58,7 +58,7 @@ pub(crate) struct Context {
     pub(crate) selection: Selection,
     pub(crate) app: Services,
     pub(crate) print: Printer,
-    /// The process in which operations run.
+    /// Where operations run.
     destination: Destination,
     hub: OnceLock<Arc<Hub>>,
 }

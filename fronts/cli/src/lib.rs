@@ -83,14 +83,14 @@ fn read(command: clap::Command, words: Vec<OsString>) -> Result<Cli, clap::Error
 
 /// Runs one command to its end.
 pub async fn run(cli: Cli, services: Services) -> Exit {
-    let place = match attach::destination(&cli) {
-        Ok(place) => place,
+    let destination = match attach::destination(&cli) {
+        Ok(destination) => destination,
         Err(error) => {
             Printer::new(&cli.options).failure(&error);
             return error.kind.into();
         }
     };
-    let context = Context::new(&cli.options, place, services);
+    let context = Context::new(&cli.options, destination, services);
     let keyboard = Keyboard::as_it_is();
     // A gateway handles signals itself, to notify its clients.
     let ends_itself = matches!(cli.command, Command::Serve(_));

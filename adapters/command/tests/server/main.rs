@@ -117,8 +117,12 @@ async fn long_output_is_cut_with_a_note() {
 async fn a_call_that_goes_on_tells_how_it_goes() {
     let scene = Scene::new();
     // The program prints until a line of it has been read.
-    let told = scene.call("crane_wait", json!({ "mark": "seen" })).await.unwrap();
-    assert_eq!(told["isError"], json!(false));
+    let mark = async {
+        until(|| !scene.person.seen().is_empty()).await;
+        fs::write(scene.folder().join("seen"), "").unwrap();
+    };
+    let (told, ()) = tokio::join!(scene.call("crane_wait", json!({ "mark": "seen" })), mark);
+    assert_eq!(told.unwrap()["isError"], json!(false));
     let seen = scene.person.seen();
     assert!(
         seen.iter().any(|line| line.starts_with("s: ") && line.contains("working")),

@@ -1,26 +1,20 @@
 //! A hub with one program behind it, and an operator who sees what is told.
 
 use std::fs;
+use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_command::{CommandServer, CommandSettings};
-use capstan_hub::ports::{
-    About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Item, Listing, Notice, Unanswered,
-    Wishes,
-};
-use capstan_hub::{Call, Entry, Hub, HubBuilder, Requester};
-use capstan_model::{CallError, Caller, Front, Secret, Target};
-use capstan_policy::{Pattern, PolicySource, Rule};
+use capstan_hub::ports::{Listing, Reply};
+use capstan_model::{CallError, Secret, Trust};
 use capstan_process::once::Program;
+pub(crate) use capstan_testkit::{SingleServerHub, until};
 use capstan_wire::Json;
-use futures::FutureExt;
-use jiff::Timestamp;
 use serde_json::Value;
 use tempfile::TempDir;
-use tokio::time::Instant;
 
 /// Time limit of each step.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -66,34 +60,9 @@ esac
 
 /// A hub with one server called `s`.
 pub(crate) struct Scene {
-    pub(crate) server: Arc<CommandServer>,
-    pub(crate) person: Arc<Person>,
-    hub: Hub,
+    inner: SingleServerHub<CommandServer>,
     settings: CommandSettings,
     folder: Arc<TempDir>,
-}
-
-/// An operator who marks that something was seen.
-pub(crate) struct Person {
-    seen: Mutex<Vec<String>>,
-    mark: PathBuf,
-}
-
-struct Log;
-
-struct Time(Instant);
-
-/// Waits until the condition holds.
-#[track_caller]
-pub(crate) fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
-    let caller = std::panic::Location::caller();
-    async move {
-        let end = Instant::now() + LIMIT;
-        while !condition() {
-            assert!(Instant::now() < end, "{caller}: did not come true in time");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
 }
 
 /// True if a process exists.
@@ -126,52 +95,18 @@ impl Scene {
     }
 
     fn of(settings: CommandSettings, folder: Arc<TempDir>) -> Self {
-        let server = Arc::new(CommandServer::new(settings.clone()));
-        let mut policy = PolicySource::default();
-        let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-        policy.permissions.global.allow = vec![all];
-        let mut hub = HubBuilder::new(
-            Arc::new(policy.compile()),
-            Arc::new(Log),
-            Arc::new(Time(Instant::now())),
-        );
-        hub.add(Arc::clone(&server) as Arc<dyn Backend>);
-        let hub = hub.build();
-        let person = Person { seen: Mutex::default(), mark: folder.path().join("seen") };
-        Self { server, person: Arc::new(person), hub, settings, folder }
-    }
-
-    /// Connects if need be; who the server is.
-    pub(crate) async fn about(&self) -> Result<Arc<About>, CallError> {
-        Arc::clone(&self.server).connect().await?;
-        Ok(self.server.about().unwrap())
-    }
-
-    /// Connects if need be; one of the server's lists.
-    pub(crate) async fn listing(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        Arc::clone(&self.server).connect().await?.list(listing).await
+        let server = CommandServer::new(settings.clone());
+        let inner = SingleServerHub::new(server, Trust::default(), Reply::Decline);
+        Self { inner, settings, folder }
     }
 
     pub(crate) async fn tools(&self) -> Result<Vec<String>, CallError> {
-        let items = self.listing(Listing::Tools).await?;
-        Ok(items.iter().map(|item| item.name.clone()).collect())
+        self.names(Listing::Tools).await
     }
 
     pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, CallError> {
-        let target = Target::tool(format!("s__{tool}"));
         let arguments = Json::from_value(&arguments).unwrap();
-        let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
-        let client = Arc::<Person>::clone(&self.person);
-        let requester = Requester { client, ..Requester::unattended() };
-        let screened = self.hub.call(&self.hub.session(), call, requester).await?;
-        Ok(screened.result().read().unwrap())
-    }
-
-    /// The state in one line.
-    pub(crate) fn state(&self) -> String {
-        let state = self.server.state();
-        let reason = state.reason().map_or(String::new(), |reason| format!(": {reason}"));
-        format!("{}{reason}", state.name().as_str())
+        Ok(self.call_tool(tool, &arguments).await?.read().unwrap())
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -204,6 +139,14 @@ impl Scene {
     }
 }
 
+impl Deref for Scene {
+    type Target = SingleServerHub<CommandServer>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
 fn settings(program: &Path, folder: &Path) -> CommandSettings {
     let variable = |name: &str, value: &str| (name.to_owned(), Secret::new(value.to_owned()));
     let program = Program {
@@ -225,58 +168,5 @@ fn settings(program: &Path, folder: &Path) -> CommandSettings {
         timeout: LIMIT,
         output: 1 << 20,
         cache: Some(folder.join("cache")),
-    }
-}
-
-// === impl Person ===
-
-impl Person {
-    pub(crate) fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-}
-
-impl ClientSide for Person {
-    fn ask(&self, _: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
-        unreachable!("a program asks nothing")
-    }
-
-    fn notice(&self, notice: Notice) {
-        if let Notice::Progress { server, message, .. } = notice {
-            self.seen.lock().unwrap().push(format!("{server}: {message:?}"));
-            fs::write(&self.mark, "").unwrap();
-        }
-    }
-
-    fn capabilities(&self) -> Option<Json> {
-        None
-    }
-
-    fn wishes(&self) -> Wishes {
-        Wishes::PERSON
-    }
-
-    fn outlives_answer(&self) -> bool {
-        false
-    }
-}
-
-// === impl Log, Time ===
-
-impl AuditLog for Log {
-    fn record(&self, _: Entry) {}
-}
-
-impl Clock for Time {
-    fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        tokio::time::sleep(duration).boxed()
     }
 }

@@ -106,7 +106,7 @@ async fn drain(streaming: &mut Streaming) -> (Vec<u8>, Result<(), CallError>) {
 
 /// Waits for the entry of the only call.
 async fn entry(scene: &Scene) -> Entry {
-    let mut entries = scene.log.0.subscribe();
+    let mut entries = scene.log.subscribe();
     let entries = entries.wait_for(|entries| !entries.is_empty());
     let entries = tokio::time::timeout(Duration::from_secs(20), entries).await.unwrap().unwrap();
     assert_eq!(entries.len(), 1);
@@ -210,7 +210,7 @@ async fn an_answer_that_turns_out_too_large_breaks_off() {
     let kept = scene.hub.servers().all(|name| hub.keep(&scene.hub, name));
     assert!(kept);
     hub.limits.max_answer = 700_000;
-    scene.hub = Arc::new(hub.build());
+    scene.0.hub = Arc::new(hub.build());
     check_breaks(&scene, ErrorCode::ServerError, "the limit is 700000").await;
 }
 

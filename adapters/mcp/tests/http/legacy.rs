@@ -102,7 +102,7 @@ async fn answers_come_as_json_or_as_events_with_progress_before_them() {
     .await;
     let scene = Scene::new(&peer);
     assert_eq!(scene.call("do", json!({})).await.unwrap(), "done");
-    assert_eq!(scene.person.seen(), ["progress 1"]);
+    assert_eq!(scene.person.seen(), ["s: 1 of None, None"]);
 }
 
 #[tokio::test]
@@ -129,7 +129,8 @@ async fn a_question_on_a_stream_is_answered_by_a_post_of_its_own() {
     let yes = Reply::Accept(Some(Json::parse(r#"{"ok":true}"#.to_owned()).unwrap()));
     let scene = Scene::with_reply(settings(&format!("{}/mcp", peer.origin)), yes);
     assert_eq!(scene.call("do", json!({})).await.unwrap(), "done");
-    assert_eq!(scene.person.seen(), ["sure?"]);
+    let seen = scene.person.seen();
+    assert!(seen.len() == 1 && seen[0].starts_with("s asks: sure? "), "{seen:?}");
     let reply = peer.seen().into_iter().find(|seen| seen.body.get("result").is_some()).unwrap();
     let expected = json!({"action": "accept", "content": {"ok": true}});
     assert_eq!((&reply.body["id"], &reply.body["result"]), (&json!("q1"), &expected));

@@ -1,25 +1,16 @@
 //! A hub with one server behind HTTP, and an operator who does as told.
 
-use std::sync::{Arc, Mutex};
+use std::ops::Deref;
 use std::time::Duration;
 
-use capstan_hub::ports::{
-    About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Elicitation, Item, Listing,
-    Notice, Reply, Unanswered, Wishes,
-};
-use capstan_hub::{Call, Entry, Hub, HubBuilder, Requester};
+use capstan_hub::ports::{Listing, Reply};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation as Switch, max_message};
 use capstan_mcp::{Era, HttpSettings, Prefer, Server};
-use capstan_model::{CallError, Caller, Front, Secret, Target, Trust};
-use capstan_policy::{Pattern, Policy, PolicySource, Rule, ServerPolicy};
+use capstan_model::{CallError, Secret, Trust};
+use capstan_testkit::SingleServerHub;
 use capstan_wire::Json;
-use futures::FutureExt;
-use futures::future::ready;
-use jiff::Timestamp;
 use serde_json::{Value, json};
-use tokio::sync::watch;
-use tokio::time::Instant;
 
 use crate::peer::{Answer, Peer, Seen};
 
@@ -28,23 +19,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 
 /// A hub with one server called `s`, which has a tool `do` that may write and a tool `look` that
 /// does not.
-pub(crate) struct Scene {
-    pub(crate) server: Arc<Server>,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) person: Arc<Person>,
-    pub(crate) log: Arc<Log>,
-}
-
-/// An operator who gives one answer to all questions.
-pub(crate) struct Person {
-    reply: Reply,
-    seen: Mutex<Vec<String>>,
-}
-
-/// An audit log that keeps everything.
-pub(crate) struct Log(pub(crate) watch::Sender<Vec<Entry>>);
-
-struct Time(Instant);
+pub(crate) struct Scene(pub(crate) SingleServerHub<Server>);
 
 pub(crate) fn settings(url: &str) -> HttpSettings {
     HttpSettings {
@@ -122,28 +97,7 @@ impl Scene {
     }
 
     pub(crate) fn with_reply(settings: HttpSettings, reply: Reply) -> Self {
-        let server = Arc::new(Server::new(settings));
-        let log = Arc::new(Log(watch::Sender::default()));
-        let mut hub = HubBuilder::new(
-            Arc::new(all_allowed()),
-            Arc::clone(&log) as Arc<dyn AuditLog>,
-            Arc::new(Time(Instant::now())),
-        );
-        hub.add(Arc::clone(&server) as Arc<dyn Backend>);
-        let hub = hub.build();
-        let person = Arc::new(Person { reply, seen: Mutex::default() });
-        Self { server, hub: Arc::new(hub), person, log }
-    }
-
-    /// Connects if need be; who the server is.
-    pub(crate) async fn about(&self) -> Result<Arc<About>, CallError> {
-        Arc::clone(&self.server).connect().await?;
-        Ok(self.server.about().unwrap())
-    }
-
-    /// Connects if need be; one of the server's lists.
-    pub(crate) async fn listing(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        Arc::clone(&self.server).connect().await?.list(listing).await
+        Self(SingleServerHub::new(Server::new(settings), Trust::Trusted, reply))
     }
 
     /// Calls a tool; its answer as text, or the code and the words of the error.
@@ -154,27 +108,22 @@ impl Scene {
     }
 
     pub(crate) async fn try_call(&self, tool: &str, arguments: Value) -> Result<String, CallError> {
-        let target = Target::tool(format!("s__{tool}"));
         let arguments = Json::parse(arguments.to_string()).unwrap();
-        let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
-        let client = Arc::<Person>::clone(&self.person);
-        let requester = Requester { client, ..Requester::unattended() };
-        let screened = self.hub.call(&self.hub.session(), call, requester).await?;
-        let answer: Value = screened.result().read().unwrap();
+        let answer: Value = self.call_tool(tool, &arguments).await?.read().unwrap();
         Ok(answer.pointer("/content/0/text").and_then(Value::as_str).unwrap_or_default().to_owned())
     }
 
     /// Connects and lists the tools.
     pub(crate) async fn tools(&self) -> Result<Vec<String>, CallError> {
-        let items = self.listing(Listing::Tools).await?;
-        Ok(items.iter().map(|item| item.name.clone()).collect())
+        self.names(Listing::Tools).await
     }
+}
 
-    /// The state in one line.
-    pub(crate) fn state(&self) -> String {
-        let state = self.server.state();
-        let reason = state.reason().map(|reason| format!(": {reason}"));
-        format!("{}{}", state.name().as_str(), reason.unwrap_or_default())
+impl Deref for Scene {
+    type Target = SingleServerHub<Server>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
@@ -184,74 +133,4 @@ fn chain(error: &CallError) -> String {
         return format!("{error} ({reason})");
     }
     error.to_string()
-}
-
-fn all_allowed() -> Policy {
-    let mut policy = PolicySource::default();
-    let believed = ServerPolicy { trust: Trust::Trusted, ..ServerPolicy::default() };
-    policy.servers.insert("s".parse().unwrap(), believed);
-    let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-    policy.permissions.global.allow = vec![all];
-    policy.compile()
-}
-
-// === impl Person ===
-
-impl Person {
-    /// Everything that was shown, a line each.
-    pub(crate) fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-}
-
-impl ClientSide for Person {
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
-        let answer = move |elicitation: Elicitation| {
-            self.seen.lock().unwrap().push(elicitation.message);
-            ready(self.reply.clone())
-        };
-        ask.by_person(answer).boxed()
-    }
-
-    fn notice(&self, notice: Notice) {
-        let line = match notice {
-            Notice::Progress { done, .. } => format!("progress {done}"),
-            Notice::Log { text, .. } => text,
-        };
-        self.seen.lock().unwrap().push(line);
-    }
-
-    fn capabilities(&self) -> Option<Json> {
-        None
-    }
-
-    fn wishes(&self) -> Wishes {
-        Wishes::PERSON
-    }
-
-    fn outlives_answer(&self) -> bool {
-        false
-    }
-}
-
-// === impl Log, Time ===
-
-impl AuditLog for Log {
-    fn record(&self, entry: Entry) {
-        self.0.send_modify(|entries| entries.push(entry));
-    }
-}
-
-impl Clock for Time {
-    fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        tokio::time::sleep(duration).boxed()
-    }
 }

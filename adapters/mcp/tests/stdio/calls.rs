@@ -33,7 +33,7 @@ async fn arguments_reach_the_server_byte_for_byte() {
     for era in ["legacy", "modern"] {
         let scene = Scene::new(&["--era", era]);
         let answer = scene.call("echo", odd).await.unwrap();
-        assert!(answer.contains(&format!(r#""structuredContent":{odd}"#)), "{answer}");
+        assert!(answer.as_str().contains(&format!(r#""structuredContent":{odd}"#)), "{answer}");
         let sent = format!(r#""params":{{"name":"echo","arguments":{odd},"_meta":"#);
         assert_eq!(scene.received(&sent).len(), 1, "{era}");
     }
@@ -107,10 +107,10 @@ async fn resources_and_prompts_are_answered_too() {
         let caller = Caller::operator(Front::Cli);
         let resource = Target::resource("s:fixture://greeting");
         let answer = scene.send(Call::new(caller.clone(), resource, None)).await.unwrap();
-        assert!(answer.contains(r#""text":"hello""#), "{era}: {answer}");
+        assert!(answer.as_str().contains(r#""text":"hello""#), "{era}: {answer}");
         let arguments = json(r#"{"name":"Ann"}"#);
         let prompt = Call::new(caller, Target::prompt("s__greet"), Some(&arguments));
-        assert!(scene.send(prompt).await.unwrap().contains("Greet Ann."), "{era}");
+        assert!(scene.send(prompt).await.unwrap().as_str().contains("Greet Ann."), "{era}");
     }
 }
 

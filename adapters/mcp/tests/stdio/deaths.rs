@@ -150,7 +150,7 @@ async fn a_server_that_closes_its_input_is_ended_when_there_is_something_to_tell
     let arms = r#"*'"tools/list"'*) exec <&-; sleep 600 ;;"#;
     let scene = Scene::of(StdioSettings { timeout: Duration::from_millis(500), ..shell(arms) });
     let pid = scene.pid().await;
-    let error = scene.list(Listing::Tools).await.unwrap_err();
+    let error = scene.names(Listing::Tools).await.unwrap_err();
     assert!(matches!(error, CallError::TimedOut { .. }), "{error:?}");
     until(|| scene.state() == "failed: it closed its input").await;
     until(|| !alive(pid)).await;

@@ -47,9 +47,9 @@ async fn a_list_in_pages_is_read_to_its_end_in_order() {
     for era in ["legacy", "modern"] {
         let whole = Scene::new(&["--era", era, "--tools", "50"]);
         let pages = Scene::new(&["--era", era, "--tools", "50", "--pages", "7"]);
-        let names = pages.list(Listing::Tools).await.unwrap();
+        let names = pages.names(Listing::Tools).await.unwrap();
         assert_eq!(names.len(), 68);
-        assert_eq!(names, whole.list(Listing::Tools).await.unwrap(), "{era}");
+        assert_eq!(names, whole.names(Listing::Tools).await.unwrap(), "{era}");
         assert_eq!((whole.count("tools/list"), pages.count("tools/list")), (1, 7));
     }
 }
@@ -66,7 +66,7 @@ async fn every_kind_of_list_is_read_by_its_own_name() {
             (Listing::Tools, vec![]),
         ];
         for (listing, names) in table {
-            assert_eq!(scene.list(listing).await.unwrap(), names, "{era}");
+            assert_eq!(scene.names(listing).await.unwrap(), names, "{era}");
         }
         assert_eq!(scene.count("tools/list"), 0);
     }
@@ -84,7 +84,7 @@ async fn an_item_is_kept_as_its_server_wrote_it() {
 async fn a_list_that_never_ends_is_refused_and_the_server_counts_as_degraded() {
     let page = r#"{"tools":[{"name":"do"}],"nextCursor":"again"}"#;
     let scene = Scene::of(shell(&format!("*'\"tools/list\"'*) answer '{page}' ;;")));
-    let error = scene.list(Listing::Tools).await.unwrap_err();
+    let error = scene.names(Listing::Tools).await.unwrap_err();
     assert!(error.to_string().contains("repeats a page"), "{error}");
     assert!(scene.state().starts_with("degraded: "), "{}", scene.state());
 }
@@ -95,7 +95,7 @@ async fn a_list_of_too_many_bytes_is_refused_however_small_its_pages() {
     *'"tools/list"'*) [ -n "$x" ] || x=$(head -c 4194304 /dev/zero | tr '\0' x)
       answer "{\"tools\":[{\"name\":\"$x\"}],\"nextCursor\":\"$id\"}" ;;"#;
     let scene = Scene::of(shell(arms));
-    let error = scene.list(Listing::Tools).await.unwrap_err();
+    let error = scene.names(Listing::Tools).await.unwrap_err();
     assert!(error.to_string().contains("more than 67108864 bytes"), "{error}");
 }
 
@@ -106,20 +106,20 @@ async fn a_server_is_degraded_only_until_its_list_can_be_read() {
         printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32603,"message":"not yet"}}\n' "$id"
       else answer "$TOOLS"; fi ;;"#;
     let scene = Scene::of(shell(arms));
-    let error = scene.list(Listing::Tools).await.unwrap_err();
+    let error = scene.names(Listing::Tools).await.unwrap_err();
     assert_eq!(error.code(), ErrorCode::ServerError);
     assert_eq!(scene.state(), "degraded: server `s` answered with error -32603: not yet");
     // Another list that works says nothing about this one.
-    assert_eq!(scene.list(Listing::Prompts).await.unwrap(), [""; 0]);
+    assert_eq!(scene.names(Listing::Prompts).await.unwrap(), [""; 0]);
     assert!(scene.state().starts_with("degraded"));
-    assert_eq!(scene.list(Listing::Tools).await.unwrap(), ["do"]);
+    assert_eq!(scene.names(Listing::Tools).await.unwrap(), ["do"]);
     assert_eq!(scene.state(), "connected");
 }
 
 #[tokio::test]
 async fn those_who_ask_at_the_same_time_share_one_start_and_one_reading() {
     let scene = Scene::new(&["--pages", "3"]);
-    let ask = || scene.list(Listing::Tools);
+    let ask = || scene.names(Listing::Tools);
     let (one, two, three) = tokio::join!(ask(), ask(), ask());
     assert_eq!(one.unwrap(), two.unwrap());
     assert_eq!(three.unwrap(), ask().await.unwrap());
@@ -131,10 +131,10 @@ async fn those_who_ask_at_the_same_time_share_one_start_and_one_reading() {
 async fn a_list_that_nobody_waits_for_any_more_is_there_for_the_next_who_asks() {
     let scene = Scene::new(&["--pages", "3"]);
     scene.about().await.unwrap();
-    assert!(scene.list(Listing::Tools).now_or_never().is_none());
+    assert!(scene.names(Listing::Tools).now_or_never().is_none());
     // Read to its end without anybody waiting.
     until(|| scene.count("tools/list") == 3).await;
-    assert_eq!(scene.list(Listing::Tools).await.unwrap().len(), 18);
+    assert_eq!(scene.names(Listing::Tools).await.unwrap().len(), 18);
     assert_eq!(scene.count("tools/list"), 3);
 }
 
@@ -144,11 +144,11 @@ async fn a_list_that_has_changed_is_read_again() {
         let scene = Scene::new(&["--era", era]);
         for number in 0..3 {
             let grown = format!("grown_{number}");
-            assert!(!scene.list(Listing::Tools).await.unwrap().contains(&grown));
+            assert!(!scene.names(Listing::Tools).await.unwrap().contains(&grown));
             assert_eq!(scene.text("grow", "{}").await, grown, "{era}");
             // The word of the change follows the answer.
             let end = tokio::time::Instant::now() + crate::scene::LIMIT;
-            while !scene.list(Listing::Tools).await.unwrap().contains(&grown) {
+            while !scene.names(Listing::Tools).await.unwrap().contains(&grown) {
                 assert!(tokio::time::Instant::now() < end, "{era}: {grown} does not appear");
                 tokio::task::yield_now().await;
             }
@@ -165,10 +165,10 @@ async fn a_server_that_offers_nothing_is_let_go() {
     let hello = r#"{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"serverInfo\":{\"version\":\"$$\"}}"#;
     let scene = Scene::of(shell(&format!(r#"*'"initialize"'*) answer "{hello}" ;;"#)));
     let pid = scene.pid().await;
-    assert_eq!(scene.list(Listing::Tools).await.unwrap(), [""; 0]);
+    assert_eq!(scene.names(Listing::Tools).await.unwrap(), [""; 0]);
     assert_eq!(scene.state(), "idle");
     until(|| !alive(pid)).await;
     // What is known does not start it again.
-    assert_eq!(scene.list(Listing::Prompts).await.unwrap(), [""; 0]);
+    assert_eq!(scene.names(Listing::Prompts).await.unwrap(), [""; 0]);
     assert_eq!(scene.state(), "idle");
 }

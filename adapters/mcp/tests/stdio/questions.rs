@@ -135,7 +135,7 @@ async fn a_question_that_belongs_to_no_call_is_declined() {
       IFS= read -r said
       id=$list; case $said in *'"action":"decline"'*) answer "$TOOLS" ;; esac ;;"#;
     let scene = Scene::with_reply(shell(arms), Reply::Accept(None));
-    assert_eq!(scene.list(Listing::Tools).await.unwrap(), ["do"]);
+    assert_eq!(scene.names(Listing::Tools).await.unwrap(), ["do"]);
     assert_eq!(scene.person.seen(), [""; 0]);
 }
 
@@ -262,7 +262,7 @@ const ASKS_FOR_ANOTHER: &str = r#"
 #[tokio::test]
 async fn a_question_that_may_be_another_calls_stays_open_for_as_long_as_that_goes_on() {
     let scene = Scene::of(shell(ASKS_FOR_ANOTHER));
-    scene.list(Listing::Tools).await.unwrap();
+    scene.names(Listing::Tools).await.unwrap();
     let count = watch::Sender::new(0);
     let mut open = count.subscribe();
     let call = || {

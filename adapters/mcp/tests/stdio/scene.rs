@@ -1,28 +1,20 @@
 //! A hub with one real server behind it, and an operator who does as told.
 
-use std::fmt::Write as _;
 use std::fs;
+use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_hub::ports::{
-    About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Elicitation, Item, Listing,
-    Notice, Reply, Unanswered, Wishes,
-};
-use capstan_hub::{ApprovalFrom, Call, Entry, Hub, HubBuilder, Requester, SideOp};
+use capstan_hub::ports::{Backend as _, Reply};
+use capstan_hub::{ApprovalFrom, Call, SideOp};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation as Switch, max_message};
 use capstan_mcp::{Era, StdioServer, StdioSettings};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, Secret, Target, Trust};
-use capstan_policy::{Pattern, Policy, PolicySource, Rule, ServerPolicy};
-use capstan_testkit::binary;
+pub(crate) use capstan_testkit::until;
+use capstan_testkit::{SingleServerHub, binary};
 use capstan_wire::{Json, object};
-use futures::FutureExt;
-use futures::future::ready;
-use jiff::Timestamp;
 use tempfile::TempDir;
-use tokio::time::Instant;
 
 /// How long anything may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
@@ -40,22 +32,9 @@ while IFS= read -r line; do
 
 /// A hub with one server called `s`.
 pub(crate) struct Scene {
-    pub(crate) server: Arc<StdioServer>,
-    pub(crate) hub: Arc<Hub>,
-    pub(crate) person: Arc<Person>,
+    inner: SingleServerHub<StdioServer>,
     folder: TempDir,
 }
-
-/// An operator who gives one answer to all questions.
-pub(crate) struct Person {
-    reply: Reply,
-    /// Everything that was shown, a line each.
-    seen: Mutex<Vec<String>>,
-}
-
-struct Log;
-
-struct Time(Instant);
 
 /// JSON, as it is written.
 pub(crate) fn json(text: &str) -> Json {
@@ -93,19 +72,6 @@ pub(crate) fn settings(command: &str, args: &[&str]) -> StdioSettings {
     }
 }
 
-/// Waits until the condition holds.
-#[track_caller]
-pub(crate) fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
-    let caller = std::panic::Location::caller();
-    async move {
-        let end = Instant::now() + LIMIT;
-        while !condition() {
-            assert!(Instant::now() < end, "{caller}: did not come true in time");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
-}
-
 // === impl Scene ===
 
 impl Scene {
@@ -126,24 +92,8 @@ impl Scene {
             let trace = folder.path().join("trace").display().to_string();
             settings.args.extend(["--trace".to_owned(), trace]);
         }
-        let server = Arc::new(StdioServer::new(settings));
-        let mut hub =
-            HubBuilder::new(Arc::new(all_allowed()), Arc::new(Log), Arc::new(Time(Instant::now())));
-        hub.add(Arc::clone(&server) as Arc<dyn Backend>);
-        let hub = hub.build();
-        let person = Arc::new(Person { reply, seen: Mutex::default() });
-        Self { server, hub: Arc::new(hub), person, folder }
-    }
-
-    /// Connects if need be; who the server is.
-    pub(crate) async fn about(&self) -> Result<Arc<About>, CallError> {
-        Arc::clone(&self.server).connect().await?;
-        Ok(self.server.about().unwrap())
-    }
-
-    /// Connects if need be; one of the server's lists.
-    pub(crate) async fn listing(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        Arc::clone(&self.server).connect().await?.list(listing).await
+        let inner = SingleServerHub::new(StdioServer::new(settings), Trust::Trusted, reply);
+        Self { inner, folder }
     }
 
     /// Subscribes to a resource.
@@ -157,23 +107,15 @@ impl Scene {
 
     /// Calls a tool.
     pub(crate) async fn call(&self, tool: &str, arguments: &str) -> Result<String, CallError> {
-        let target = Target::tool(format!("s__{tool}"));
-        let caller = Caller::operator(Front::Cli);
-        self.send(Call::new(caller, target, Some(&json(arguments)))).await
+        Ok(self.call_tool(tool, &json(arguments)).await?.to_string())
     }
 
     /// Calls a tool with params of the caller's own.
     pub(crate) async fn call_with(&self, tool: &str, params: &str) -> Result<String, CallError> {
         let target = Target::tool(format!("s__{tool}"));
         let caller = Caller::operator(Front::Cli);
-        self.send(Call { params: json(params), ..Call::new(caller, target, None) }).await
-    }
-
-    pub(crate) async fn send(&self, call: Call) -> Result<String, CallError> {
-        let client = Arc::<Person>::clone(&self.person);
-        let requester = Requester { client, ..Requester::unattended() };
-        let screened = self.hub.call(&self.hub.session(), call, requester).await?;
-        Ok(screened.result().to_string())
+        let call = Call { params: json(params), ..Call::new(caller, target, None) };
+        Ok(self.send(call).await?.to_string())
     }
 
     /// The text of a tool's answer.
@@ -181,12 +123,6 @@ impl Scene {
         let answer = json(&self.call(tool, arguments).await.unwrap());
         let content = object::items(&object::get(&answer, "content").unwrap()).unwrap();
         object::get_string(content.first().unwrap(), "text").unwrap()
-    }
-
-    /// The names in a list.
-    pub(crate) async fn list(&self, listing: Listing) -> Result<Vec<String>, CallError> {
-        let items = self.listing(listing).await?;
-        Ok(items.iter().map(|item| item.name.clone()).collect())
     }
 
     /// What the server received so far that has this in it.
@@ -210,91 +146,12 @@ impl Scene {
         let about = self.about().await.unwrap();
         about.version.as_ref().unwrap().parse().unwrap()
     }
-
-    /// The state in one line.
-    pub(crate) fn state(&self) -> String {
-        let state = self.server.state();
-        let mut line = state.name().as_str().to_owned();
-        if let Some(reason) = state.reason() {
-            write!(line, ": {reason}").unwrap();
-        }
-        line
-    }
 }
 
-/// Everything is allowed, and the server is believed about what its tools do.
-fn all_allowed() -> Policy {
-    let mut policy = PolicySource::default();
-    let believed = ServerPolicy { trust: Trust::Trusted, ..ServerPolicy::default() };
-    policy.servers.insert("s".parse().unwrap(), believed);
-    let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-    policy.permissions.global.allow = vec![all];
-    policy.compile()
-}
+impl Deref for Scene {
+    type Target = SingleServerHub<StdioServer>;
 
-// === impl Person ===
-
-impl Person {
-    /// Everything that was shown, a line each.
-    pub(crate) fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
-    }
-
-    fn see(&self, line: String) {
-        self.seen.lock().unwrap().push(line);
-    }
-}
-
-impl ClientSide for Person {
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Result<Json, Unanswered>> {
-        let answer = move |elicitation| {
-            let Elicitation { server, message, want } = elicitation;
-            self.see(format!("{server} asks: {message} {want:?}"));
-            ready(self.reply.clone())
-        };
-        ask.by_person(answer).boxed()
-    }
-
-    fn notice(&self, notice: Notice) {
-        match notice {
-            Notice::Progress { server, done, total, message, .. } => {
-                self.see(format!("{server}: {done} of {total:?}, {message:?}"));
-            }
-            Notice::Log { server, level, text, .. } => {
-                self.see(format!("{server}: {level} {text}"));
-            }
-        }
-    }
-
-    fn capabilities(&self) -> Option<Json> {
-        None
-    }
-
-    fn wishes(&self) -> Wishes {
-        Wishes::PERSON
-    }
-
-    fn outlives_answer(&self) -> bool {
-        false
-    }
-}
-
-// === impl Log, Time ===
-
-impl AuditLog for Log {
-    fn record(&self, _: Entry) {}
-}
-
-impl Clock for Time {
-    fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        tokio::time::sleep(duration).boxed()
+    fn deref(&self) -> &Self::Target {
+        &self.inner
     }
 }

@@ -1,32 +1,24 @@
 //! A hub with one document behind it, whose interface is on the loopback.
 
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::ports::{About, AuditLog, Backend, BoxFuture, Clock, Item, Listing};
-use capstan_hub::{Call, Entry, Hub, HubBuilder, Requester};
-use capstan_model::{CallError, Caller, Front, Secret, Target};
+use capstan_hub::ports::{Listing, Reply};
+use capstan_model::{CallError, Secret, Trust};
 use capstan_openapi::{OpenApiServer, OpenApiSettings, Source};
-use capstan_policy::{Pattern, PolicySource, Rule};
+use capstan_testkit::SingleServerHub;
 use capstan_wire::Json;
-use futures::FutureExt;
-use jiff::Timestamp;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use crate::web::{Sent, Web, reply};
 
 /// A hub with one server called `s`.
 pub(crate) struct Scene {
-    pub(crate) server: Arc<OpenApiServer>,
+    inner: SingleServerHub<OpenApiServer>,
     pub(crate) web: Arc<Web>,
-    hub: Hub,
 }
-
-struct Log;
-
-struct Time(Instant);
 
 /// A document of the tests.
 pub(crate) fn document(name: &str) -> PathBuf {
@@ -79,34 +71,12 @@ impl Scene {
             cache: None,
         };
         change(&mut settings, &web.origin);
-        let server = Arc::new(OpenApiServer::new(settings));
-        let mut policy = PolicySource::default();
-        let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-        policy.permissions.global.allow = vec![all];
-        let mut hub = HubBuilder::new(
-            Arc::new(policy.compile()),
-            Arc::new(Log),
-            Arc::new(Time(Instant::now())),
-        );
-        hub.add(Arc::clone(&server) as Arc<dyn Backend>);
-        let hub = hub.build();
-        Self { server, web, hub }
-    }
-
-    /// Connects if need be; who the server is.
-    pub(crate) async fn about(&self) -> Result<Arc<About>, CallError> {
-        Arc::clone(&self.server).connect().await?;
-        Ok(self.server.about().unwrap())
-    }
-
-    /// Connects if need be; one of the server's lists.
-    pub(crate) async fn listing(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        Arc::clone(&self.server).connect().await?.list(listing).await
+        let server = OpenApiServer::new(settings);
+        Self { inner: SingleServerHub::new(server, Trust::default(), Reply::Decline), web }
     }
 
     pub(crate) async fn tools(&self) -> Result<Vec<String>, CallError> {
-        let items = self.listing(Listing::Tools).await?;
-        Ok(items.iter().map(|item| item.name.clone()).collect())
+        self.names(Listing::Tools).await
     }
 
     /// What a client is told of a tool.
@@ -123,11 +93,7 @@ impl Scene {
 
     /// The same for arguments and an answer as they are written.
     pub(crate) async fn call_text(&self, tool: &str, arguments: &str) -> Result<Json, CallError> {
-        let target = Target::tool(format!("s__{tool}"));
-        let arguments = Json::parse(arguments.to_owned()).unwrap();
-        let call = Call::new(Caller::operator(Front::Cli), target, Some(&arguments));
-        let screened = self.hub.call(&self.hub.session(), call, Requester::unattended()).await?;
-        Ok(screened.result().clone())
+        self.call_tool(tool, &Json::parse(arguments.to_owned()).unwrap()).await
     }
 
     /// What was sent for a call that must work.
@@ -141,29 +107,12 @@ impl Scene {
         assert!(told.is_ok(), "{tool} {arguments}: {told:?}");
         self.web.last()
     }
-
-    /// The state in one line.
-    pub(crate) fn state(&self) -> String {
-        let state = self.server.state();
-        let reason = state.reason().map_or(String::new(), |reason| format!(": {reason}"));
-        format!("{}{reason}", state.name().as_str())
-    }
 }
 
-impl AuditLog for Log {
-    fn record(&self, _: Entry) {}
-}
+impl Deref for Scene {
+    type Target = SingleServerHub<OpenApiServer>;
 
-impl Clock for Time {
-    fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        tokio::time::sleep(duration).boxed()
+    fn deref(&self) -> &Self::Target {
+        &self.inner
     }
 }

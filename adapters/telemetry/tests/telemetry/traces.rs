@@ -1,17 +1,13 @@
 //! Calls as spans.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use capstan_hub::ports::{
-    About, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint, Item, Listing,
-};
+use capstan_hub::ports::{About, BoxFuture, Connection, Item, Listing};
 use capstan_hub::trace::{Ending, Side, Step, TraceContext};
-use capstan_hub::{Answer, Call, Entry, Hub, HubBuilder, Message, Outgoing, Requester, System};
-use capstan_model::{CallError, Caller, ErrorCode, Kind, ServerName, ServerState, Target};
-use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
+use capstan_hub::{Answer, Call, Hub, HubBuilder, Message, Outgoing, Requester, System};
+use capstan_model::{CallError, Caller, ErrorCode, Kind, ServerName, Target, Trust};
+use capstan_testkit::fakes::{AuditTrail, FakeServer, Running, TestClock, allow_all};
 use capstan_wire::{Json, compose};
-use jiff::Timestamp;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
@@ -28,8 +24,6 @@ struct Files {
     result: Result<&'static str, CallError>,
     sent: Arc<Mutex<Vec<String>>>,
 }
-
-struct Nobody;
 
 fn json(text: &str) -> Json {
     Json::parse(text.to_owned()).unwrap()
@@ -59,15 +53,11 @@ fn hex(bytes: &[u8]) -> String {
 
 /// A hub of one server that is followed.
 fn hub(sink: &capstan_telemetry::Telemetry, server: Files) -> Hub {
-    let name = server.name.clone();
-    let mut policy = PolicySource::default();
-    policy.servers.insert(name.clone(), ServerPolicy::default());
-    let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-    policy.permissions.global.allow = vec![all];
-    let policy = Arc::new(policy.compile());
-    let mut hub = HubBuilder::new(policy, Arc::new(Nobody), Arc::new(Nobody));
+    let policy = Arc::new(allow_all([&server.name], Trust::default()).compile());
+    let (log, clock) = (Arc::new(AuditTrail::default()), Arc::new(TestClock::default()));
+    let mut hub = HubBuilder::new(policy, log, clock);
     hub.tracer = Some(sink.tracer());
-    hub.add(Arc::new(server));
+    hub.add(Arc::new(Running(Arc::new(server))));
     hub.build()
 }
 
@@ -201,43 +191,17 @@ fn a_trace_that_is_not_kept_stays_one() {
 
 // === impl Files ===
 
-impl Backend for Files {
+impl FakeServer for Files {
     fn name(&self) -> &ServerName {
         &self.name
-    }
-
-    fn state(&self) -> ServerState {
-        ServerState::Connected
     }
 
     fn about(&self) -> Option<Arc<About>> {
         None
     }
 
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        Some(self)
-    }
-
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        Box::pin(async { Ok(self as Arc<dyn Connection>) })
-    }
-
-    fn disconnect(&self) {}
-
     fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         Box::pin(async { Ok(()) })
-    }
-
-    fn footprint(&self) -> Option<Footprint> {
-        None
-    }
-
-    fn stderr(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        Box::pin(async {})
     }
 }
 
@@ -256,25 +220,5 @@ impl Connection for Files {
             self.sent.lock().unwrap().push(ticket.params().to_string());
         }
         Box::pin(async { self.result.clone().map(|text| Answer::Whole(json(text))) })
-    }
-}
-
-// === impl Nobody ===
-
-impl AuditLog for Nobody {
-    fn record(&self, _: Entry) {}
-}
-
-impl Clock for Nobody {
-    fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(std::future::pending())
     }
 }

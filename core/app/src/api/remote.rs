@@ -283,7 +283,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_refusal_runs_a_plain_command_here_and_is_an_error_for_an_attached_one() {
-        let refuse = |_: &Json| -> Reply { Some(Err(ControlFault::NotRun("no".to_owned()))) };
+        let refuse = |_: &Json| -> Reply { Some(Err(ControlFault::Declined("no".to_owned()))) };
         let selection = Selection::default();
         let plain = reload(Which::Like(&selection), refuse).await;
         assert!(matches!(plain, Err(NotRun::Here)), "{plain:?}");
@@ -314,7 +314,7 @@ mod tests {
     async fn a_malformed_reply_is_an_error() {
         for reply in [r#""ok""#, r#"{"ok":{"changed":"yes"}}"#, r#"{"fine":1}"#, "[]"] {
             let error = failed(reload(Which::Process(7), move |_| Some(Ok(json(reply)))).await);
-            assert_eq!(error.message, "the gateway's answer is not understood", "{reply}");
+            assert_eq!(error.message, "the gateway's answer cannot be parsed", "{reply}");
         }
     }
 
@@ -342,7 +342,7 @@ mod tests {
                 r#"{"version":1,"operation":"servers/get","params":{"name":"s"},"digest":"x"}"#,
                 "another configuration",
             ),
-            (r#"{"operation":"servers/get"}"#, "not understood"),
+            (r#"{"operation":"servers/get"}"#, "cannot be parsed"),
         ] {
             let refused = answered(request).await.unwrap_err();
             assert!(refused.contains(reason), "{request}: {refused}");

@@ -211,7 +211,7 @@ mod tests {
     fn a_plugin_that_names_a_missing_file_is_refused() {
         let plugin = [("/p/plugin.json", r#"{"mcpServers": "./more.json"}"#)];
         let error = read(&plugin, "/p").unwrap_err();
-        assert!(error.message.contains("more.json, which is not there"), "{}", error.message);
+        assert!(error.message.contains("more.json, which does not exist"), "{}", error.message);
     }
 
     #[test]
@@ -236,6 +236,6 @@ mod tests {
         files.link("/p/.mcp.json", "/etc/secret");
         let selection = Selection { config: vec!["/p".to_owned()], ..Selection::default() };
         let error = configs(files).sources(&selection).unwrap_err();
-        assert_eq!(error.message, "/p/.mcp.json leads out of its plugin");
+        assert_eq!(error.message, "/p/.mcp.json is a link that leaves its plugin");
     }
 }

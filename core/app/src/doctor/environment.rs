@@ -1,9 +1,9 @@
 //! Checks of the machine: files, folders, sockets, addresses, the clock and stored state.
 
+use core::net::SocketAddr;
 use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use capstan_config::SourceFile;
 
@@ -94,8 +94,9 @@ impl Doctor {
             let time = environment.files.facts(&file)?.modified?;
             Some((time, file))
         });
+        let latest = self.configs.now().checked_add(SLACK);
         match written.max() {
-            Some((time, file)) if time > SystemTime::from(self.configs.now()) + SLACK => {
+            Some((time, file)) if latest.is_ok_and(|latest| time > latest) => {
                 let detail = format!("is behind: {} was written later than now", file.display());
                 Check::error("clock", detail, "correct it: `timedatectl set-ntp true`")
             }
@@ -112,15 +113,14 @@ impl Doctor {
                 None => Check::ok(NAME, format!("{} can be used", path.display())),
                 Some(latest) => {
                     let detail = format!("was damaged, and is kept as {}", latest.display());
-                    let fix = "`capstan pins` lists the tools that you have to approve again; \
-                               remove the backup when you no longer need it";
+                    let fix = "`capstan pins` lists the tools that must be pinned again; remove the \
+                               backup when you no longer need it";
                     Check::warning(NAME, detail, fix)
                 }
             },
             Err(reason) => {
-                let fix = "see that it is a file that you may read and write, and that there is \
-                           room on space; until then, tools of servers that are not trusted are \
-                           refused";
+                let fix = "check that you may read and write the file, and that the disk has free \
+                           space; until then, tools of servers that are not trusted are refused";
                 Check::error(NAME, reason, fix)
             }
         }

@@ -7,8 +7,8 @@ mod environment;
 mod runtimes;
 mod servers;
 
+use core::net::SocketAddr;
 use std::io;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(node.status, CheckStatus::Warning);
         assert_eq!(node.detail, "node is /bin/node, but Node.js is version 16");
         let uvx = found(&checks, "program uvx");
-        assert_eq!(uvx.fix.as_deref(), Some("install uv, and see that it is in PATH"));
+        assert_eq!(uvx.fix.as_deref(), Some("install uv, and check that it is in PATH"));
     }
 
     #[tokio::test]
@@ -206,10 +206,7 @@ mod tests {
             ("/home/me/.config/mcp/servers.json", r#"{"mcpServers":{"s":{"command":"b"}}}"#);
         let checks = checks(&[user, shared], 0, "127.0.0.1:2").await;
         let detail = &found(&checks, "servers.s").detail;
-        assert!(
-            detail.starts_with("/home/me/.config/mcp/servers.json describes it too"),
-            "{detail}"
-        );
+        assert!(detail.starts_with("/home/me/.config/mcp/servers.json defines it too"), "{detail}");
     }
 
     #[tokio::test]

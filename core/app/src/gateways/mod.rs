@@ -46,7 +46,7 @@ pub trait ControlSocket: Send + Sync {
 pub enum ControlFault {
     /// The gateway does not run the request; nothing was done.
     #[error("the gateway refused the operation: {0}")]
-    NotRun(String),
+    Declined(String),
     /// The process of the gateway has ended; nothing was done.
     #[error("the gateway has ended")]
     Gone,
@@ -175,10 +175,10 @@ impl ControlFault {
     pub(crate) fn of_operation(self, which: Which<'_>) -> NotRun {
         let error = match (self, which) {
             (
-                Self::NotRun(_) | Self::Gone | Self::NoAccess(_) | Self::Foreign(_),
+                Self::Declined(_) | Self::Gone | Self::NoAccess(_) | Self::Foreign(_),
                 Which::Like(_),
             ) => return NotRun::Here,
-            (Self::NotRun(reason), _) => {
+            (Self::Declined(reason), _) => {
                 AppError::new(ErrorKind::Unreachable, format!("the gateway says: {reason}"))
             }
             (Self::Gone | Self::NoAccess(_), _) => none_runs(),
@@ -290,7 +290,7 @@ mod tests {
     async fn a_named_gateway_is_used_whatever_its_configuration() {
         assert_eq!(selected(&[1, 2], Which::Process(2)).await.unwrap(), Some(2));
         let missing = message(selected(&[1, 2], Which::Process(3)).await);
-        assert_eq!(missing, "no gateway of yours runs as process 3");
+        assert_eq!(missing, "none of your gateways has the process ID 3");
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod overrides;
 mod pins;
 mod policy;
 mod rates;
+mod required;
 mod supervision;
 mod unmatched;
 
@@ -22,6 +23,7 @@ use capstan_safety::command;
 
 pub use approvals::{ApprovalPorts, command_approvals, gateway_approvals};
 pub use policy::{PolicyError, policy};
+pub use required::start_required;
 pub use supervision::supervision;
 pub use unmatched::warn_unmatched;
 

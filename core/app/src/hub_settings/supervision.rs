@@ -1,7 +1,6 @@
 //! How servers are supervised, and the keys under which their lists are remembered.
 
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use capstan_config::{Config, Kind, Program, Remote, Server, ServerEntry, Start};
 use capstan_hub::approvals::policy_version;
@@ -103,8 +102,8 @@ fn remote_parts(remote: &Remote) -> Vec<String> {
 /// The path, size and modification time of a file, which identify its version.
 fn version(environment: &Environment, path: &Path) -> Option<String> {
     let facts = environment.files.facts(path).filter(|facts| facts.is_file())?;
-    let changed = facts.modified?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Some(format!("{} {} {}", path.display(), facts.size, changed.as_nanos()))
+    let changed = facts.modified?.as_nanosecond();
+    Some(format!("{} {} {changed}", path.display(), facts.size))
 }
 
 #[cfg(test)]

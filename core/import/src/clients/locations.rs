@@ -1,4 +1,4 @@
-//! The places of clients' files.
+//! The locations of clients' files.
 
 use capstan_config::source::Scope;
 
@@ -35,7 +35,7 @@ pub enum Named {
     File(&'static str),
 }
 
-/// A possible place of a client's file.
+/// A possible location of a client's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientFile {
     /// The folder that the path starts from.

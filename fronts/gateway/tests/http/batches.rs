@@ -1,7 +1,7 @@
 //! Batches of messages.
 
 use crate::harness::{Harness, call, initialize, member};
-use crate::peer::post;
+use capstan_testkit::http::post;
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":"p","method":"ping"}"#;
 const TOLD: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;

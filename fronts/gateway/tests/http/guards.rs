@@ -3,19 +3,19 @@
 use capstan_gateway::http::{HttpError, HttpSettings, bind};
 
 use crate::harness::{Harness, initialize, member};
-use crate::peer::{ask, post};
+use capstan_testkit::http::{post, request};
 
 #[tokio::test]
 async fn a_foreign_host_or_origin_is_refused_on_every_route() {
     let harness = Harness::new().await;
     let routes = [
-        ask("GET", "/health"),
-        ask("GET", "/ready"),
-        ask("GET", "/metrics"),
-        ask("GET", "/sse"),
-        ask("GET", "/mcp"),
-        ask("DELETE", "/mcp"),
-        ask("GET", "/nowhere"),
+        request("GET", "/health"),
+        request("GET", "/ready"),
+        request("GET", "/metrics"),
+        request("GET", "/sse"),
+        request("GET", "/mcp"),
+        request("DELETE", "/mcp"),
+        request("GET", "/nowhere"),
         post("/mcp", &initialize("2025-11-25")),
         post("/servers/files/mcp", &initialize("2025-11-25")),
         post("/messages?sessionId=x", &initialize("2025-11-25")),
@@ -60,7 +60,7 @@ async fn each_route_takes_its_methods_and_names_them_otherwise() {
         ("GET", "/mcp/x", 404, None),
     ];
     for (method, path, status, allow) in cases {
-        let answer = harness.ask(&ask(method, path)).await;
+        let answer = harness.ask(&request(method, path)).await;
         assert_eq!(answer.head.status, status, "{method} {path}");
         assert_eq!(answer.head.get("allow"), allow, "{method} {path}");
     }
@@ -108,7 +108,7 @@ async fn browsers_are_told_which_pages_may_call_and_no_others() {
     settings.allowed_origins = vec!["https://app.example".to_owned()];
     let harness = Harness::with(settings).await;
     let asks = |origin: &str| {
-        ask("OPTIONS", "/mcp")
+        request("OPTIONS", "/mcp")
             .with("Origin", origin)
             .with("Access-Control-Request-Method", "POST")
             .with("Access-Control-Request-Headers", "content-type, mcp-param-place")
@@ -164,7 +164,7 @@ async fn a_header_that_is_given_twice_is_refused_before_anything_else() {
     let lists =
         legacy.clone().and("Accept", "text/html").and("Baggage", "a=1").and("Baggage", "b=2");
     assert_eq!(harness.ask(&lists).await.head.status, 200);
-    let session = ask("GET", "/mcp").with("Mcp-Session-Id", "a, a");
+    let session = request("GET", "/mcp").with("Mcp-Session-Id", "a, a");
     assert_eq!(harness.ask(&session).await.head.status, 400);
     let kinds = legacy.with("Content-Type", "application/json; charset=utf-8, text/plain");
     assert_eq!(harness.ask(&kinds).await.head.status, 415);

@@ -5,14 +5,14 @@ use std::time::Duration;
 use capstan_wire::Json;
 
 use crate::harness::{Harness, call, member};
-use crate::peer::{Ask, ask, post};
+use capstan_testkit::http::{HttpRequest, post, request};
 
-async fn legacy(harness: &Harness, tool: &str) -> Ask {
+async fn legacy(harness: &Harness, tool: &str) -> HttpRequest {
     let id = harness.session("2025-11-25").await;
     post("/mcp", &call(1, tool)).with("Mcp-Session-Id", &id)
 }
 
-fn modern(tool: &str) -> Ask {
+fn modern(tool: &str) -> HttpRequest {
     let version = "2026-07-28";
     let prefix = "io.modelcontextprotocol";
     let meta = format!(
@@ -27,7 +27,9 @@ fn modern(tool: &str) -> Ask {
 #[tokio::test]
 async fn an_answer_that_is_there_at_once_comes_as_always() {
     let harness = Harness::new().await;
-    for ask in [legacy(&harness, "files__say").await, modern("files__say"), ask("GET", "/health")] {
+    for ask in
+        [legacy(&harness, "files__say").await, modern("files__say"), request("GET", "/health")]
+    {
         let mut peer = harness.peer().await;
         peer.send(&ask.text()).await;
         peer.half_close().await;

@@ -11,24 +11,21 @@ use capstan_gateway::Gateway;
 use capstan_gateway::http::{
     Anonymous, HttpLimits, HttpSettings, McpEndpoints, NOT_FOUND, Routes, Site, bind, pages, serve,
 };
-use capstan_hub::ports::{
-    About, Asking, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint, Item, Listing,
-    Notice,
-};
+use capstan_hub::ports::{About, Asking, BoxFuture, Connection, Item, Listing, Notice};
 use capstan_hub::trace::Tracer;
 use capstan_hub::{Answer, Begun, Entry, HubBuilder, Message, Outgoing, Source, System};
-use capstan_model::{CallError, ServerName, ServerState};
+use capstan_model::{CallError, ServerName, Trust};
 use capstan_policy::access::Says;
-use capstan_policy::{Access, AccessTable, Pattern, PolicySource, Rule, ServerPolicy};
+use capstan_policy::{Access, AccessTable, ServerPolicy};
+use capstan_testkit::fakes::{AuditTrail, FakeServer, Running, TestClock, allow_all};
 use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
-use jiff::Timestamp;
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
-use crate::peer::{Answer as Heard, Ask, Peer, post};
+use capstan_testkit::http::{HttpAnswer as Heard, HttpConnection, HttpRequest, post};
 
 /// Timeout of each step of a test.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -46,7 +43,7 @@ pub(crate) struct Harness {
     pub(crate) metrics: Option<SocketAddr>,
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) server: Arc<Files>,
-    entries: Arc<watch::Sender<Vec<Entry>>>,
+    log: Arc<AuditTrail>,
     stop: Option<oneshot::Sender<()>>,
     ended: JoinHandle<()>,
 }
@@ -73,11 +70,6 @@ pub(crate) type Coming = (Bytes, mpsc::UnboundedReceiver<Result<Bytes, CallError
 
 /// The rest of a reply.
 struct Rest(mpsc::UnboundedReceiver<Result<Bytes, CallError>>, Arc<AtomicUsize>);
-
-/// An audit log in memory.
-struct Log(Arc<watch::Sender<Vec<Entry>>>);
-
-struct Time(Instant);
 
 /// A call of `wait`.
 struct Waiting<'a>(&'a watch::Sender<usize>);
@@ -161,19 +153,14 @@ impl Harness {
             wishes: Mutex::default(),
             taken: Arc::default(),
         });
-        let entries = Arc::<watch::Sender<Vec<Entry>>>::default();
-        let mut policy = PolicySource::default();
+        let log = Arc::<AuditTrail>::default();
+        let mut policy = allow_all([&name], Trust::default());
         let files = ServerPolicy { display: "files".to_owned(), ..ServerPolicy::default() };
         policy.servers.insert(name.clone(), files);
-        let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-        policy.permissions.global.allow = vec![all];
         policy.access = access;
-        let mut hub = HubBuilder::new(
-            Arc::new(policy.compile()),
-            Arc::new(Log(Arc::clone(&entries))),
-            Arc::new(Time(Instant::now())),
-        );
-        hub.add(Arc::<Files>::clone(&server));
+        let (policy, clock) = (Arc::new(policy.compile()), Arc::new(TestClock::default()));
+        let mut hub = HubBuilder::new(policy, Arc::<AuditTrail>::clone(&log), clock);
+        hub.add(Arc::new(Running(Arc::clone(&server))));
         let hub = hub.build();
         let bound = bind(settings).await.unwrap();
         let (address, metrics) = (bound.address(), bound.metrics_address());
@@ -188,7 +175,7 @@ impl Harness {
         };
         let site = change(Site { mcp, routes, authenticator: Arc::new(Anonymous) });
         let ended = tokio::spawn(serve(bound, site, stopped));
-        Self { address, metrics, gateway, server, entries, stop: Some(stop), ended }
+        Self { address, metrics, gateway, server, log, stop: Some(stop), ended }
     }
 
     /// Has the next call of `big` answer as it comes.
@@ -201,17 +188,17 @@ impl Harness {
 
     /// Waits for the first entry of the audit log.
     pub(crate) async fn entry(&self) -> Entry {
-        let mut entries = self.entries.subscribe();
+        let mut entries = self.log.subscribe();
         let entries = timeout(LIMIT, entries.wait_for(|entries| !entries.is_empty())).await;
         entries.unwrap().unwrap().first().unwrap().clone()
     }
 
-    pub(crate) async fn peer(&self) -> Peer {
-        Peer::new(self.address).await
+    pub(crate) async fn peer(&self) -> HttpConnection {
+        HttpConnection::new(self.address).await
     }
 
     /// One request on a connection of its own.
-    pub(crate) async fn ask(&self, ask: &Ask) -> Heard {
+    pub(crate) async fn ask(&self, ask: &HttpRequest) -> Heard {
         self.peer().await.ask(ask).await
     }
 
@@ -256,43 +243,17 @@ impl Files {
     }
 }
 
-impl Backend for Files {
+impl FakeServer for Files {
     fn name(&self) -> &ServerName {
         &self.name
-    }
-
-    fn state(&self) -> ServerState {
-        ServerState::Connected
     }
 
     fn about(&self) -> Option<Arc<About>> {
         Some(Arc::default())
     }
 
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        Some(self)
-    }
-
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        ready(Ok(self as Arc<dyn Connection>)).boxed()
-    }
-
-    fn disconnect(&self) {}
-
     fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         ready(Ok(())).boxed()
-    }
-
-    fn footprint(&self) -> Option<Footprint> {
-        None
-    }
-
-    fn stderr(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        ready(()).boxed()
     }
 }
 
@@ -373,14 +334,6 @@ impl Drop for Waiting<'_> {
     }
 }
 
-// === impl Log ===
-
-impl AuditLog for Log {
-    fn record(&self, entry: Entry) {
-        self.0.send_modify(|entries| entries.push(entry));
-    }
-}
-
 // === impl Rest ===
 
 impl Source for Rest {
@@ -390,21 +343,5 @@ impl Source for Rest {
             self.1.fetch_add(piece.len(), Ordering::Relaxed);
         }
         Poll::Ready(next)
-    }
-}
-
-// === impl Time ===
-
-impl Clock for Time {
-    fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH + self.monotonic()
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        tokio::time::sleep(duration).boxed()
     }
 }

@@ -4,7 +4,7 @@ use capstan_hub::ports::{Listener as _, Listing};
 use capstan_wire::Json;
 
 use crate::harness::{BIG, Harness, call, initialize, member, settings};
-use crate::peer::{ask, post};
+use capstan_testkit::http::{post, request};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -29,7 +29,7 @@ async fn a_session_is_needed_known_and_ends() {
     let elsewhere = post("/servers/files/mcp", PING).with("Mcp-Session-Id", &id);
     assert_eq!(harness.ask(&elsewhere).await.head.status, 404);
 
-    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &id);
+    let delete = request("DELETE", "/mcp").with("Mcp-Session-Id", &id);
     assert_eq!(harness.ask(&delete).await.head.status, 204);
     assert_eq!(harness.ask(&ping).await.head.status, 404);
     assert_eq!(harness.ask(&delete).await.head.status, 404);
@@ -122,7 +122,8 @@ async fn one_server_has_its_own_endpoint_with_its_own_names() {
 async fn the_newest_stream_takes_over_and_ends_with_the_session() {
     let harness = Harness::new().await;
     let id = harness.session("2025-11-25").await;
-    let open = ask("GET", "/mcp").with("Mcp-Session-Id", &id).with("Accept", "text/event-stream");
+    let open =
+        request("GET", "/mcp").with("Mcp-Session-Id", &id).with("Accept", "text/event-stream");
     let (mut first, mut second) = (harness.peer().await, harness.peer().await);
     first.send(&open.text()).await;
     assert_eq!(first.head().await.status, 200);
@@ -130,7 +131,7 @@ async fn the_newest_stream_takes_over_and_ends_with_the_session() {
     assert_eq!(second.head().await.status, 200);
     assert_eq!(first.event().await, None);
 
-    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &id);
+    let delete = request("DELETE", "/mcp").with("Mcp-Session-Id", &id);
     assert_eq!(harness.ask(&delete).await.head.status, 204);
     assert_eq!(second.event().await, None);
 
@@ -146,7 +147,7 @@ async fn what_a_server_logs_between_calls_is_for_the_only_client_that_it_can_be_
         harness.gateway.told(&"files".parse().unwrap(), "notifications/message", Some(&params));
     };
     let listen = |id: &str| {
-        ask("GET", "/mcp").with("Mcp-Session-Id", id).with("Accept", "text/event-stream")
+        request("GET", "/mcp").with("Mcp-Session-Id", id).with("Accept", "text/event-stream")
     };
     let harness = Harness::new().await;
     let id = harness.session("2025-06-18").await;
@@ -165,7 +166,7 @@ async fn what_a_server_logs_between_calls_is_for_the_only_client_that_it_can_be_
     // With another client it could be for either.
     let other = harness.session("2025-06-18").await;
     log(&harness, "error");
-    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &other);
+    let delete = request("DELETE", "/mcp").with("Mcp-Session-Id", &other);
     assert_eq!(harness.ask(&delete).await.head.status, 204);
     log(&harness, "alert");
     let event = peer.event().await.unwrap();
@@ -181,7 +182,7 @@ async fn what_a_server_logs_between_calls_is_for_the_only_client_that_it_can_be_
     assert_eq!(peer.head().await.status, 200);
     log(&harness, "error");
     harness.gateway.list_changed(&"files".parse().unwrap(), Listing::Tools);
-    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &id);
+    let delete = request("DELETE", "/mcp").with("Mcp-Session-Id", &id);
     assert_eq!(harness.ask(&delete).await.head.status, 204);
     while let Some(event) = peer.event().await {
         assert!(!event.contains("notifications/message"), "{event}");

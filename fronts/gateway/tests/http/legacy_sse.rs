@@ -1,12 +1,12 @@
 //! HTTP with server-sent events.
 
 use crate::harness::{Harness, call, initialize, member};
-use crate::peer::{Peer, ask, post};
+use capstan_testkit::http::{HttpConnection, post, request};
 
 /// Opens a stream; the address to post to.
-pub(crate) async fn open(harness: &Harness, path: &str) -> (Peer, String) {
+pub(crate) async fn open(harness: &Harness, path: &str) -> (HttpConnection, String) {
     let mut peer = harness.peer().await;
-    peer.send(&ask("GET", path).with("Accept", "text/event-stream").text()).await;
+    peer.send(&request("GET", path).with("Accept", "text/event-stream").text()).await;
     assert_eq!(peer.head().await.get("content-type"), Some("text/event-stream"));
     let endpoint = peer.event().await.unwrap();
     let page = endpoint.strip_prefix("event: endpoint\ndata: ").unwrap().to_owned();
@@ -14,7 +14,7 @@ pub(crate) async fn open(harness: &Harness, path: &str) -> (Peer, String) {
     (peer, page)
 }
 
-async fn told(peer: &mut Peer) -> String {
+async fn told(peer: &mut HttpConnection) -> String {
     let event = peer.event().await.unwrap();
     event.strip_prefix("event: message\ndata: ").unwrap().to_owned()
 }
@@ -55,7 +55,7 @@ async fn what_is_posted_to_nobody_or_is_no_message_is_refused() {
         (post(&page, "{"), 400),
         (post(&page, "[]"), 400),
         (post(&page, ping).with("Content-Type", "text/plain"), 415),
-        (ask("GET", "/sse").with("Accept", "application/json"), 406),
+        (request("GET", "/sse").with("Accept", "application/json"), 406),
     ];
     for (ask, status) in cases {
         assert_eq!(harness.ask(&ask).await.head.status, status, "{}", ask.text());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::harness::{Harness, call, initialize, member};
-use crate::peer::{ask, post};
+use capstan_testkit::http::{post, request};
 
 const SOON: Duration = Duration::from_millis(50);
 
@@ -49,9 +49,10 @@ async fn a_body_in_many_pieces_is_read_whole() {
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
     let harness = Harness::new().await;
-    let many = (0..200).fold(ask("GET", "/health"), |ask, at| ask.with(&format!("X-{at}"), "x"));
+    let many =
+        (0..200).fold(request("GET", "/health"), |ask, at| ask.with(&format!("X-{at}"), "x"));
     assert_eq!(harness.ask(&many).await.head.status, 431);
-    let long = ask("GET", "/health").with("X-Long", &"x".repeat(40 * 1024));
+    let long = request("GET", "/health").with("X-Long", &"x".repeat(40 * 1024));
     assert_eq!(harness.ask(&long).await.head.status, 431);
 }
 
@@ -66,7 +67,7 @@ async fn a_client_that_does_not_go_on_is_cut() {
 
     let harness = Harness::limited(|limits| limits.idle_connection = SOON).await;
     let mut idle = harness.peer().await;
-    assert_eq!(idle.ask(&ask("GET", "/health")).await.head.status, 200);
+    assert_eq!(idle.ask(&request("GET", "/health")).await.head.status, 200);
     assert!(idle.is_closed().await);
 
     let harness = Harness::limited(|limits| limits.body_wait = SOON).await;
@@ -80,7 +81,7 @@ async fn between_requests_a_connection_may_rest_longer_than_a_head_may_take() {
     let harness = Harness::limited(|limits| limits.head_wait = SOON).await;
     let mut resting = harness.peer().await;
     for _ in 0..3 {
-        assert_eq!(resting.ask(&ask("GET", "/health")).await.head.status, 200);
+        assert_eq!(resting.ask(&request("GET", "/health")).await.head.status, 200);
         assert!(harness.peer().await.is_closed().await);
     }
 }
@@ -132,11 +133,11 @@ async fn sessions_have_a_limit_and_the_idle_ones_end() {
     assert_eq!(third.head.status, 503);
     assert_eq!(member(&third.body, "id"), "0");
     assert!(third.body.contains("error"), "{}", third.body);
-    harness.ask(&ask("DELETE", "/mcp").with("Mcp-Session-Id", &first)).await;
+    harness.ask(&request("DELETE", "/mcp").with("Mcp-Session-Id", &first)).await;
     harness.session("2025-11-25").await;
 
     let harness = Harness::limited(|limits| limits.idle_session = SOON).await;
-    let open = |id: &str| ask("GET", "/mcp").with("Mcp-Session-Id", id).text();
+    let open = |id: &str| request("GET", "/mcp").with("Mcp-Session-Id", id).text();
     let (used, idle) = (harness.session("2025-11-25").await, harness.session("2025-11-25").await);
     let mut stream = harness.peer().await;
     stream.send(&open(&used)).await;
@@ -144,7 +145,7 @@ async fn sessions_have_a_limit_and_the_idle_ones_end() {
     let ping = post("/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let ping = |id: &str| ping.clone().with("Mcp-Session-Id", id);
     // Looking at a session keeps it, so that only the number of them is looked at.
-    while !harness.ask(&ask("GET", "/metrics")).await.body.contains("\ncapstan_sessions 1\n") {}
+    while !harness.ask(&request("GET", "/metrics")).await.body.contains("\ncapstan_sessions 1\n") {}
     assert_eq!(harness.ask(&ping(&idle)).await.head.status, 404);
     assert_eq!(harness.ask(&ping(&used)).await.head.status, 200);
 }
@@ -153,9 +154,9 @@ async fn sessions_have_a_limit_and_the_idle_ones_end() {
 async fn connections_beyond_the_limit_wait_for_their_turn() {
     let harness = Harness::limited(|limits| limits.connections = 1).await;
     let mut first = harness.peer().await;
-    assert_eq!(first.ask(&ask("GET", "/health")).await.head.status, 200);
+    assert_eq!(first.ask(&request("GET", "/health")).await.head.status, 200);
     let mut second = harness.peer().await;
-    second.send(&ask("GET", "/health").text()).await;
+    second.send(&request("GET", "/health").text()).await;
     drop(first);
     assert_eq!(second.answer().await.head.status, 200);
 }
@@ -204,7 +205,7 @@ async fn nothing_that_is_sent_brings_it_down() {
         let status = peer.head().await.status;
         assert!((400..500).contains(&status), "{status} {head:?}");
     }
-    assert_eq!(harness.ask(&ask("GET", "/health")).await.head.status, 200);
+    assert_eq!(harness.ask(&request("GET", "/health")).await.head.status, 200);
 }
 
 #[cfg(target_os = "linux")]

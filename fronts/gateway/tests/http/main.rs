@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
-mod peer;
 mod resume;
 mod harness;
 

@@ -6,7 +6,7 @@ use capstan_policy::access::{AccessTo, Grant, Says, Subject};
 use capstan_policy::glob::Glob;
 
 use crate::harness::{Harness, initialize, settings};
-use crate::peer::{Peer, ask, post};
+use capstan_testkit::http::{HttpConnection, post, request};
 
 /// A grant for the server `files`, for all of its items or for one tool.
 fn grant(says: Says, access: AccessTo, tool: Option<&str>) -> Grant {
@@ -18,11 +18,11 @@ fn grant(says: Says, access: AccessTo, tool: Option<&str>) -> Grant {
 #[tokio::test]
 async fn servers_out_of_reach_are_not_in_the_metrics() {
     let harness = Harness::new().await;
-    let seen = harness.ask(&ask("GET", "/metrics")).await.body;
+    let seen = harness.ask(&request("GET", "/metrics")).await.body;
     assert!(seen.contains(r#"server="files""#) && seen.contains("capstan_servers{"), "{seen}");
 
     let harness = Harness::hidden(settings()).await;
-    let seen = harness.ask(&ask("GET", "/metrics")).await.body;
+    let seen = harness.ask(&request("GET", "/metrics")).await.body;
     assert!(!seen.contains("files") && !seen.contains("capstan_servers{"), "{seen}");
     assert!(seen.contains("capstan_calls_total{"), "{seen}");
 }
@@ -59,7 +59,7 @@ async fn the_metrics_and_the_page_of_a_server_follow_the_grants_of_the_caller() 
             }
             table.subjects.push(("anonymous".to_owned(), subject));
             let harness = Harness::with_access(settings(), table).await;
-            let seen = harness.ask(&ask("GET", "/metrics")).await.body;
+            let seen = harness.ask(&request("GET", "/metrics")).await.body;
             assert_eq!(seen.contains(r#"server="files""#), is_shown, "{words}: {seen}");
             assert_eq!(seen.contains("files"), is_shown, "{words}: {seen}");
             let hello = post("/servers/files/mcp", &initialize("2025-11-25"));
@@ -75,23 +75,23 @@ async fn an_address_of_their_own_has_all_servers_and_nothing_else() {
     settings.metrics_listen = Some("127.0.0.1:0".parse().unwrap());
     let harness = Harness::hidden(settings).await;
     let at = harness.metrics.unwrap();
-    let answer = Peer::new(at).await.ask(&ask("GET", "/metrics")).await;
+    let answer = HttpConnection::new(at).await.ask(&request("GET", "/metrics")).await;
     assert_eq!(answer.head.status, 200);
     assert!(answer.body.contains(r#"server="files""#), "{}", answer.body);
     for (ask, status) in [
-        (ask("POST", "/metrics"), 405),
-        (ask("GET", "/mcp"), 404),
-        (ask("GET", "/health"), 404),
-        (ask("GET", "/metrics").with("Host", "evil.example"), 403),
-        (ask("GET", "/metrics").with("Origin", "http://evil.example"), 403),
-        (ask("GET", "/metrics").without("Host"), 400),
+        (request("POST", "/metrics"), 405),
+        (request("GET", "/mcp"), 404),
+        (request("GET", "/health"), 404),
+        (request("GET", "/metrics").with("Host", "evil.example"), 403),
+        (request("GET", "/metrics").with("Origin", "http://evil.example"), 403),
+        (request("GET", "/metrics").without("Host"), 400),
     ] {
-        let answer = Peer::new(at).await.ask(&ask).await;
+        let answer = HttpConnection::new(at).await.ask(&ask).await;
         assert_eq!(answer.head.status, status, "{}", ask.text());
         assert!(!answer.body.contains("files"), "{}", answer.body);
     }
-    assert_eq!(harness.ask(&ask("GET", "/metrics")).await.head.status, 404);
-    assert_eq!(harness.ask(&ask("GET", "/health")).await.head.status, 200);
+    assert_eq!(harness.ask(&request("GET", "/metrics")).await.head.status, 404);
+    assert_eq!(harness.ask(&request("GET", "/health")).await.head.status, 200);
 }
 
 #[tokio::test]

@@ -1,12 +1,12 @@
 //! Streamable HTTP without a handshake.
 
 use crate::harness::{Harness, member};
-use crate::peer::{Ask, ask, post};
+use capstan_testkit::http::{self, HttpRequest, post};
 
 const VERSION: &str = "2026-07-28";
 
 /// A modern request with all that belongs to it.
-fn request(method: &str, rest: &str) -> Ask {
+fn request(method: &str, rest: &str) -> HttpRequest {
     let meta = meta(VERSION);
     let params = format!("{{{rest}{meta}}}");
     let body = format!(r#"{{"jsonrpc":"2.0","id":9,"method":"{method}","params":{params}}}"#);
@@ -20,7 +20,7 @@ fn meta(version: &str) -> String {
     format!(r#""_meta":{{"progressToken":"t",{version},"{prefix}/clientCapabilities":{{}}}}"#)
 }
 
-fn say() -> Ask {
+fn say() -> HttpRequest {
     request("tools/call", r#""name":"files__say","arguments":{},"#)
 }
 
@@ -136,7 +136,8 @@ async fn the_status_goes_with_the_error() {
 async fn there_is_no_session_to_open_or_end() {
     let harness = Harness::new().await;
     for method in ["GET", "DELETE"] {
-        let answer = harness.ask(&ask(method, "/mcp").with("MCP-Protocol-Version", VERSION)).await;
+        let answer =
+            harness.ask(&http::request(method, "/mcp").with("MCP-Protocol-Version", VERSION)).await;
         assert_eq!((answer.head.status, answer.head.get("allow")), (405, Some("POST")));
     }
 }

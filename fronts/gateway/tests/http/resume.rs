@@ -6,13 +6,13 @@ use capstan_hub::ports::Listener as _;
 use capstan_wire::Json;
 
 use crate::harness::{Harness, call, initialize};
-use crate::peer::{Ask, Peer, ask, post};
+use capstan_testkit::http::{HttpConnection, HttpRequest, post, request};
 
 const RESUMABLE: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// Resumes a stream after the event with this id.
-fn back(session: &str, last: &str) -> Ask {
-    let open = ask("GET", "/mcp").with("Accept", "text/event-stream");
+fn back(session: &str, last: &str) -> HttpRequest {
+    let open = request("GET", "/mcp").with("Accept", "text/event-stream");
     open.with("Mcp-Session-Id", session).with("Last-Event-ID", last)
 }
 
@@ -24,7 +24,7 @@ fn id(event: &str) -> String {
 }
 
 /// Calls a tool that reports progress and waits; the connection, and the id of that report.
-async fn begin(harness: &Harness, session: &str, tool: &str) -> (Peer, String) {
+async fn begin(harness: &Harness, session: &str, tool: &str) -> (HttpConnection, String) {
     let mut peer = harness.peer().await;
     peer.send(&post("/mcp", &call(1, tool)).with("Mcp-Session-Id", session).text()).await;
     let progress = peer.event_after_head().await;
@@ -109,7 +109,7 @@ async fn nobody_gets_what_is_not_theirs_or_is_not_there() {
     anns.send(&back(&ann, &last).text()).await;
     assert_eq!(anns.head().await.status, 200);
     assert!(anns.event().await.unwrap().contains("slow done"));
-    let delete = ask("DELETE", "/mcp").with("Mcp-Session-Id", &bob);
+    let delete = request("DELETE", "/mcp").with("Mcp-Session-Id", &bob);
     assert_eq!(harness.ask(&delete).await.head.status, 204);
     assert_eq!(standing.event().await, None);
 }
@@ -134,7 +134,7 @@ async fn a_call_that_nobody_comes_back_to_or_that_is_cancelled_ends_at_the_serve
     let session = harness.session("2025-11-25").await;
     let (broken, _) = begin(&harness, &session, "files__slow").await;
     drop(broken);
-    harness.ask(&ask("DELETE", "/mcp").with("Mcp-Session-Id", &session)).await;
+    harness.ask(&request("DELETE", "/mcp").with("Mcp-Session-Id", &session)).await;
     harness.server.waits(0).await;
 }
 

@@ -15,7 +15,7 @@ use hyper::header::{AUTHORIZATION, HeaderValue};
 use hyper::http::request::Parts;
 
 use crate::harness::{Harness, initialize};
-use crate::peer::{Peer, ask, post};
+use capstan_testkit::http::{HttpConnection, post, request};
 
 /// Takes the token for the caller's name. `slow` names take a future.
 #[derive(Default)]
@@ -67,9 +67,9 @@ async fn a_route_that_needs_a_caller_refuses_requests_without_one() {
         hello(),
         hello().at("/servers/files/mcp"),
         hello().at("/messages"),
-        ask("GET", "/sse"),
-        ask("GET", "/metrics"),
-        ask("DELETE", "/mcp"),
+        request("GET", "/sse"),
+        request("GET", "/metrics"),
+        request("DELETE", "/mcp"),
     ] {
         let answer = harness.ask(&request).await;
         assert_eq!(answer.head.status, 401, "{}", request.text());
@@ -85,11 +85,11 @@ async fn a_route_that_needs_a_caller_refuses_requests_without_one() {
 async fn requests_that_need_no_caller_are_not_authenticated() {
     let (harness, asked) = harness().await;
     for (request, status) in [
-        (ask("GET", "/health"), 200),
-        (ask("GET", "/ready"), 200),
-        (ask("GET", "/nowhere"), 404),
-        (ask("POST", "/mcp").with("Host", "evil.example"), 403),
-        (ask("POST", "/mcp").with("Origin", "http://evil.example"), 403),
+        (request("GET", "/health"), 200),
+        (request("GET", "/ready"), 200),
+        (request("GET", "/nowhere"), 404),
+        (request("POST", "/mcp").with("Host", "evil.example"), 403),
+        (request("POST", "/mcp").with("Origin", "http://evil.example"), 403),
     ] {
         assert_eq!(harness.ask(&request).await.head.status, status, "{}", request.text());
     }
@@ -99,7 +99,7 @@ async fn requests_that_need_no_caller_are_not_authenticated() {
 #[tokio::test]
 async fn two_requests_of_one_connection_can_have_two_callers() {
     let (harness, _) = harness().await;
-    let mut peer = Peer::new(harness.address).await;
+    let mut peer = HttpConnection::new(harness.address).await;
     let hello = post("/mcp", &initialize("2025-11-25")).with("Authorization", "Bearer ann");
     let hello = peer.ask(&hello).await;
     let session = hello.head.get("mcp-session-id").unwrap();
@@ -118,7 +118,7 @@ async fn an_endpoint_can_be_mounted_beside_the_others() {
         site
     })
     .await;
-    assert_eq!(harness.ask(&ask("GET", "/echo/x-y/end")).await.body, "x-y");
-    assert_eq!(harness.ask(&ask("GET", "/echo/x/y/end")).await.head.status, 404);
-    assert_eq!(harness.ask(&ask("GET", "/health")).await.body, "ok\n");
+    assert_eq!(harness.ask(&request("GET", "/echo/x-y/end")).await.body, "x-y");
+    assert_eq!(harness.ask(&request("GET", "/echo/x/y/end")).await.head.status, 404);
+    assert_eq!(harness.ask(&request("GET", "/health")).await.body, "ok\n");
 }

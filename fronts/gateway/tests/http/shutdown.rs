@@ -6,7 +6,7 @@ use capstan_hub::Outcome;
 
 use crate::harness::{Harness, call, initialize, member};
 use crate::legacy_sse::open;
-use crate::peer::{ask, post};
+use capstan_testkit::http::{post, request};
 
 #[tokio::test]
 async fn a_client_that_goes_away_ends_its_calls() {
@@ -37,13 +37,13 @@ async fn when_it_stops_requests_under_way_end_and_streams_close() {
     let mut calling = harness.peer().await;
     calling.send(&post("/mcp", &call(1, "files__wait")).with("Mcp-Session-Id", &id).text()).await;
     let mut listening = harness.peer().await;
-    listening.send(&ask("GET", "/mcp").with("Mcp-Session-Id", &id).text()).await;
+    listening.send(&request("GET", "/mcp").with("Mcp-Session-Id", &id).text()).await;
     assert_eq!(listening.head().await.status, 200);
     let mut older = harness.peer().await;
-    older.send(&ask("GET", "/sse").text()).await;
+    older.send(&request("GET", "/sse").text()).await;
     assert!(older.event_after_head().await.contains("endpoint"));
     let mut idle = harness.peer().await;
-    assert_eq!(idle.ask(&ask("GET", "/health")).await.head.status, 200);
+    assert_eq!(idle.ask(&request("GET", "/health")).await.head.status, 200);
     harness.server.waits(1).await;
 
     harness.stop();
@@ -68,8 +68,8 @@ async fn while_calls_end_their_questions_can_be_answered_and_nothing_new_begins(
     assert!(asking.event_after_head().await.contains("elicitation/create"));
     harness.stop();
     // The gateway has heard it when it is no longer ready.
-    while harness.ask(&ask("GET", "/ready")).await.head.status == 200 {}
-    assert_eq!(harness.ask(&ask("GET", "/sse")).await.head.status, 503);
+    while harness.ask(&request("GET", "/ready")).await.head.status == 200 {}
+    assert_eq!(harness.ask(&request("GET", "/sse")).await.head.status, 503);
     let new = harness.ask(&post("/mcp", &call(2, "files__say")).with("Mcp-Session-Id", &id)).await;
     assert!(new.body.contains("shutting down"), "{new:?}");
     // Holes 10.

@@ -10,7 +10,7 @@ use capstan_wire::Json;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::harness::{Harness, call};
-use crate::peer::{Ask, Peer, post};
+use capstan_testkit::http::{HttpConnection, HttpRequest, post, request};
 
 /// The beginning of the server's reply.
 const BEGIN: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"be"#;
@@ -25,12 +25,12 @@ fn broken() -> CallError {
     CallError::OutcomeUnknown { server: "files".parse().unwrap(), reason: "it fell".to_owned() }
 }
 
-async fn legacy(harness: &Harness, tool: &str) -> Ask {
+async fn legacy(harness: &Harness, tool: &str) -> HttpRequest {
     let id = harness.session("2025-11-25").await;
     post("/mcp", &call(3, tool)).with("Mcp-Session-Id", &id)
 }
 
-fn modern(tool: &str) -> Ask {
+fn modern(tool: &str) -> HttpRequest {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
         "io.modelcontextprotocol/clientCapabilities":{}}"#;
     let params = format!(r#"{{"name":"{tool}","arguments":{{}},"_meta":{meta}}}"#);
@@ -40,7 +40,7 @@ fn modern(tool: &str) -> Ask {
 }
 
 /// Reads on until so much of the body has come; what came.
-async fn read(peer: &mut Peer, end: &str) -> String {
+async fn read(peer: &mut HttpConnection, end: &str) -> String {
     let mut text = String::new();
     while !text.ends_with(end) {
         let chunk = peer.chunk().await.unwrap();
@@ -50,7 +50,7 @@ async fn read(peer: &mut Peer, end: &str) -> String {
 }
 
 /// Reads on until no more comes.
-async fn drain(peer: &mut Peer) -> usize {
+async fn drain(peer: &mut HttpConnection) -> usize {
     let mut size = 0;
     while let Some(chunk) = peer.chunk().await {
         size += chunk.len();
@@ -137,7 +137,7 @@ async fn a_client_that_goes_away_in_the_middle_ends_its_call() {
     drop(peer);
     tokio::time::timeout(Duration::from_secs(20), more.closed()).await.unwrap();
     assert_eq!(harness.entry().await.outcome, Outcome::Abandoned);
-    let metrics = harness.ask(&crate::peer::ask("GET", "/metrics")).await.body;
+    let metrics = harness.ask(&request("GET", "/metrics")).await.body;
     assert!(metrics.contains("capstan_calls_total{outcome=\"abandoned\"} 1"), "{metrics}");
     assert!(metrics.contains("capstan_calls_in_flight 0"), "{metrics}");
 }
@@ -149,7 +149,7 @@ async fn an_answer_that_is_taken_back_in_the_middle_is_cut() {
     let said = |body: &str| post("/mcp", body).with("Mcp-Session-Id", &id);
     let cancelled =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
-    for how in [said(cancelled), crate::peer::ask("DELETE", "/mcp").with("Mcp-Session-Id", &id)] {
+    for how in [said(cancelled), request("DELETE", "/mcp").with("Mcp-Session-Id", &id)] {
         let more = harness.comes(BEGIN);
         let mut peer = harness.peer().await;
         peer.send(&said(&call(3, "files__big")).text()).await;

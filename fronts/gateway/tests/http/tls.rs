@@ -12,7 +12,7 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::harness::{Harness, settings};
-use crate::peer::{Peer, ask};
+use capstan_testkit::http::{HttpConnection, request};
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/http/tls").join(name)
@@ -32,11 +32,11 @@ async fn a_certificate_makes_connections_encrypted() {
     let stream = TcpStream::connect(harness.address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-    assert_eq!(Peer::over(stream).ask(&ask("GET", "/health")).await.head.status, 200);
+    assert_eq!(HttpConnection::over(stream).ask(&request("GET", "/health")).await.head.status, 200);
 
     // Clear text gets no answer of ours.
     let mut clear = harness.peer().await;
-    clear.send(&ask("GET", "/health").text()).await;
+    clear.send(&request("GET", "/health").text()).await;
     assert!(!clear.starts_with_http().await);
 }
 

@@ -7,7 +7,7 @@ use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext, Tracer};
 use capstan_model::ServerName;
 
 use crate::harness::{Harness, call, settings};
-use crate::peer::{Ask, post};
+use capstan_testkit::http::{HttpRequest, post};
 
 const ONE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TWO: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -71,7 +71,7 @@ impl Drop for Seen {
 }
 
 /// A call in a session, with nothing in `_meta`.
-async fn bare(harness: &Harness, tool: &str, meta: &str) -> Ask {
+async fn bare(harness: &Harness, tool: &str, meta: &str) -> HttpRequest {
     let session = harness.session("2025-06-18").await;
     let params = format!(r#"{{"name":"{tool}","arguments":{{}}{meta}}}"#);
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);

@@ -4,20 +4,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_gateway::{Client, Exchange, Gateway, Out, View};
-use capstan_hub::ports::{
-    About, AuditLog, Backend, BoxFuture, Clock, Connection, Footprint, Item, Listing, Subscriber,
-};
+use capstan_hub::ports::{About, BoxFuture, Connection, Item, Listing, Subscriber};
 use capstan_hub::{
     Answer, BackChannel, Entry, HubBuilder, Message, Outgoing, SideOp, System, SystemMessage,
     TaskSubscription,
 };
-use capstan_model::{CallError, Caller, Front, ServerName, ServerState};
-use capstan_policy::{Pattern, PolicySource, Rule, ServerPolicy};
+use capstan_model::{CallError, Caller, Front, ServerName, Trust};
+use capstan_policy::PolicySource;
+use capstan_testkit::fakes::{AuditTrail, FakeServer, Running, TestClock, allow_all};
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
-use jiff::Timestamp;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 /// Timeout of each step of a test.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
@@ -46,7 +44,7 @@ type Lists = dyn Fn(Listing) -> BoxFuture<'static, Arc<[Item]>> + Send + Sync;
 pub(crate) struct Harness {
     pub(crate) gateway: Arc<Gateway>,
     sent: Arc<Mutex<Vec<String>>>,
-    log: Arc<Log>,
+    log: Arc<AuditTrail>,
 }
 
 /// A scripted server.
@@ -66,12 +64,6 @@ pub(crate) struct Transcript {
     pub(crate) messages: Vec<String>,
     pub(crate) answer: String,
 }
-
-/// An audit log that keeps everything.
-#[derive(Default)]
-struct Log(Mutex<Vec<Entry>>);
-
-struct Time(Instant);
 
 pub(crate) fn json(text: &str) -> Json {
     Json::parse(text.to_owned()).unwrap()
@@ -119,11 +111,7 @@ pub(crate) async fn follow(mut exchange: Exchange, mut hear: impl FnMut(&str)) -
 
 /// Rules that allow everything to these servers.
 pub(crate) fn allowing<'a>(servers: impl Iterator<Item = &'a ServerName>) -> PolicySource {
-    let mut policy = PolicySource::default();
-    let all = Rule::new(Pattern::parse("*").unwrap(), "permissions.allow");
-    policy.permissions.global.allow.push(all);
-    policy.servers = servers.map(|name| (name.clone(), ServerPolicy::default())).collect();
-    policy
+    allow_all(servers, Trust::default())
 }
 
 // === impl Harness ===
@@ -135,14 +123,14 @@ impl Harness {
 
     /// Starts a gateway whose hub is changed by `change` before.
     pub(crate) fn with(servers: Vec<Server>, change: impl FnOnce(&mut HubBuilder)) -> Self {
-        let (sent, log) = (Arc::<Mutex<Vec<String>>>::default(), Arc::new(Log::default()));
+        let (sent, log) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<AuditTrail>::default());
         let mut hub = HubBuilder::new(
             Arc::new(allowing(servers.iter().map(|server| &server.name)).compile()),
-            Arc::<Log>::clone(&log),
-            Arc::new(Time(Instant::now())),
+            Arc::<AuditTrail>::clone(&log),
+            Arc::new(TestClock::default()),
         );
         for server in servers {
-            hub.add(Arc::new(Server { sent: Arc::clone(&sent), ..server }));
+            hub.add(Arc::new(Running(Arc::new(Server { sent: Arc::clone(&sent), ..server }))));
         }
         change(&mut hub);
         Self { gateway: Gateway::new(Arc::new(hub.build())).unwrap(), sent, log }
@@ -150,7 +138,7 @@ impl Harness {
 
     /// What was written down so far.
     pub(crate) fn entries(&self) -> Vec<Entry> {
-        self.log.0.lock().unwrap().clone()
+        self.log.entries()
     }
 
     /// Initializes a client of 2025-11-25 with these capabilities.
@@ -346,28 +334,14 @@ impl Server {
     }
 }
 
-impl Backend for Server {
+impl FakeServer for Server {
     fn name(&self) -> &ServerName {
         &self.name
-    }
-
-    fn state(&self) -> ServerState {
-        ServerState::Connected
     }
 
     fn about(&self) -> Option<Arc<About>> {
         Some(Arc::new(self.about.clone()))
     }
-
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        Some(self)
-    }
-
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        ready(Ok(self as Arc<dyn Connection>)).boxed()
-    }
-
-    fn disconnect(&self) {}
 
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         let (method, text) = match system.message() {
@@ -376,18 +350,6 @@ impl Backend for Server {
             SystemMessage::Unsubscribe(uri) => ("resources/unsubscribe", uri),
         };
         self.side(method, compose::string(text), To::Nobody).map(|said| said.map(drop)).boxed()
-    }
-
-    fn footprint(&self) -> Option<Footprint> {
-        None
-    }
-
-    fn stderr(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn close(&self) -> BoxFuture<'_, ()> {
-        ready(()).boxed()
     }
 }
 
@@ -437,29 +399,5 @@ impl Connection for Server {
 impl To {
     pub(crate) fn client(self) -> Option<BackChannel> {
         if let Self::Client(back) = self { Some(back) } else { None }
-    }
-}
-
-// === impl Log ===
-
-impl AuditLog for Log {
-    fn record(&self, entry: Entry) {
-        self.0.lock().unwrap().push(entry);
-    }
-}
-
-// === impl Time ===
-
-impl Clock for Time {
-    fn now(&self) -> Timestamp {
-        Timestamp::UNIX_EPOCH + self.monotonic()
-    }
-
-    fn monotonic(&self) -> Duration {
-        self.0.elapsed()
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        tokio::time::sleep(duration).boxed()
     }
 }

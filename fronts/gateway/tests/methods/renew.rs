@@ -8,6 +8,7 @@ use capstan_hub::ports::Listing;
 use capstan_hub::{Hub, HubBuilder};
 use capstan_model::{CallError, Naming, ServerName, ToolOverride};
 use capstan_policy::{Pattern, Rule};
+use capstan_testkit::fakes::Running;
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
@@ -41,7 +42,7 @@ fn next(harness: &Harness, change: impl FnOnce(&mut HubBuilder)) -> Arc<Hub> {
 
 /// Puts another server in the place of one.
 fn replaced(hub: &mut HubBuilder, server: Server) {
-    hub.add(Arc::new(server));
+    hub.add(Arc::new(Running(Arc::new(server))));
 }
 
 #[tokio::test(start_paused = true)]
