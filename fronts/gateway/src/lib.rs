@@ -17,7 +17,7 @@ mod metrics;
 pub mod gateway;
 pub mod transport;
 
-pub use client::{Client, Party, View};
+pub use client::{Client, ClientContext, View};
 pub use exchange::answer::{Answer, Partly};
 pub use exchange::streamed_answer::{Cut, StreamedAnswer};
 pub use exchange::{Exchange, Next, Out};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use capstan_hub::Session;
 
-use crate::client::Party;
+use crate::client::ClientContext;
 use crate::fairness::client_names::{ClientNetwork, NameCount};
 
 /// A conversation expires after this time without a request.
@@ -19,14 +19,14 @@ const MAX_CONVERSATIONS: usize = 10_000;
 
 /// Conversations of clients without a session.
 #[derive(Default)]
-pub(crate) struct Conversations(Mutex<HashMap<Parties, Kept>>);
+pub(crate) struct Conversations(Mutex<HashMap<Key, Entry>>);
 
 /// Caller and client of a conversation: the key of the map.
-type Parties = (String, Whose);
+type Key = (String, ClientGroup);
 
 /// The clients that share one conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Whose {
+enum ClientGroup {
     /// Clients with this name, for their quota.
     Named(Option<String>),
     /// Clients with this name from this network, for their remembered answers.
@@ -35,7 +35,7 @@ enum Whose {
     Among(ClientNetwork),
 }
 
-struct Kept {
+struct Entry {
     session: Arc<Session>,
     used: Duration,
 }
@@ -43,58 +43,59 @@ struct Kept {
 // === impl Conversations ===
 
 impl Conversations {
-    /// Returns the conversation of a party and client name; creates it if needed.
+    /// Returns the conversation of a context and client name; creates it if needed.
     pub(crate) fn of(
         &self,
-        party: &Party,
+        context: &ClientContext,
         client: Option<String>,
         now: Duration,
         begin: impl FnOnce() -> Session,
     ) -> Arc<Session> {
-        let subject = &party.caller.subject;
-        match (party.counted, party.caller.from.map(ClientNetwork::of)) {
+        let subject = &context.caller.subject;
+        match (context.counted, context.caller.from.map(ClientNetwork::of)) {
             // These clients cannot be told apart: they share one quota, and no answer is
             // remembered.
             (NameCount::Among(place), _) => {
-                Arc::new(self.find(subject, Whose::Among(place), now, begin).beside())
+                Arc::new(self.find(subject, ClientGroup::Among(place), now, begin).beside())
             }
-            (NameCount::Alone, None) => self.find(subject, Whose::Named(client), now, begin),
+            (NameCount::Alone, None) => self.find(subject, ClientGroup::Named(client), now, begin),
             (NameCount::Alone, Some(place)) => {
-                let named = self.find(subject, Whose::Named(client.clone()), now, begin);
-                self.find(subject, Whose::At(client, place), now, || named.beside())
+                let named = self.find(subject, ClientGroup::Named(client.clone()), now, begin);
+                self.find(subject, ClientGroup::At(client, place), now, || named.beside())
             }
         }
     }
 
     /// Removes conversations that have been idle for too long.
     pub(crate) fn sweep(&self, now: Duration) {
-        self.kept().retain(|_, kept| now.saturating_sub(kept.used) < IDLE);
+        self.entries().retain(|_, entry| now.saturating_sub(entry.used) < IDLE);
     }
 
     fn find(
         &self,
         subject: &str,
-        whose: Whose,
+        group: ClientGroup,
         now: Duration,
         begin: impl FnOnce() -> Session,
     ) -> Arc<Session> {
-        let mut kept = self.kept();
-        let key = (subject.to_owned(), whose);
-        if let Some(known) = kept.get_mut(&key) {
+        let mut entries = self.entries();
+        let key = (subject.to_owned(), group);
+        if let Some(known) = entries.get_mut(&key) {
             known.used = now;
             return Arc::clone(&known.session);
         }
-        if kept.len() >= MAX_CONVERSATIONS {
-            let oldest = kept.iter().min_by_key(|(_, kept)| kept.used).map(|(key, _)| key.clone());
-            oldest.and_then(|oldest| kept.remove(&oldest));
+        if entries.len() >= MAX_CONVERSATIONS {
+            let oldest =
+                entries.iter().min_by_key(|(_, entry)| entry.used).map(|(key, _)| key.clone());
+            oldest.and_then(|oldest| entries.remove(&oldest));
         }
         let session = Arc::new(begin());
-        kept.insert(key, Kept { session: Arc::clone(&session), used: now });
-        drop(kept);
+        entries.insert(key, Entry { session: Arc::clone(&session), used: now });
+        drop(entries);
         session
     }
 
-    fn kept(&self) -> MutexGuard<'_, HashMap<Parties, Kept>> {
+    fn entries(&self) -> MutexGuard<'_, HashMap<Key, Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,9 +114,10 @@ mod tests {
         counted: NameCount,
         now: u64,
     ) -> Arc<Session> {
-        let party = Party { counted, ..Party::new(Arc::new(caller), None, View::All) };
+        let context =
+            ClientContext { counted, ..ClientContext::new(Arc::new(caller), None, View::All) };
         let (client, now) = (client.map(str::to_owned), Duration::from_secs(now));
-        conversations.of(&party, client, now, || Session::new(Some(1)))
+        conversations.of(&context, client, now, || Session::new(Some(1)))
     }
 
     #[test]

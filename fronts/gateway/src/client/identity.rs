@@ -8,7 +8,7 @@ use capstan_model::Caller;
 use capstan_model::caller::label;
 use capstan_wire::{Json, object};
 
-use crate::client::Party;
+use crate::client::ClientContext;
 
 /// `_meta` keys that name the agent behind a call; the first one present counts.
 pub(crate) const CALLER_ID: [&str; 2] = ["capstan/caller_id", "caller_id"];
@@ -18,19 +18,19 @@ pub(crate) fn client_name(info: Option<&Json>) -> Option<String> {
     label(&object::get_string(info?, "name")?)
 }
 
-/// Returns the party with the name and version that its client declares.
-pub(crate) fn named(party: Party, info: Option<&Json>) -> Party {
-    let Some(name) = client_name(info) else { return party };
+/// Returns the context with the name and version that its client declares.
+pub(crate) fn named(context: ClientContext, info: Option<&Json>) -> ClientContext {
+    let Some(name) = client_name(info) else { return context };
     let version = info.and_then(|info| object::get_string(info, "version"));
     let client = match version.as_deref().and_then(label) {
         Some(version) => label(&format!("{name}/{version}")),
         None => Some(name),
     };
-    if party.caller.client == client {
-        return party;
+    if context.caller.client == client {
+        return context;
     }
-    let caller = Caller { client, ..Caller::clone(&party.caller) };
-    Party { caller: Arc::new(caller), ..party }
+    let caller = Caller { client, ..Caller::clone(&context.caller) };
+    ClientContext { caller: Arc::new(caller), ..context }
 }
 
 /// The caller of one request, with the agent that its params name.
@@ -85,7 +85,10 @@ mod tests {
     fn a_client_is_known_by_its_name_and_version() {
         let named_by = |info: &str| {
             let caller = Arc::new(Caller::named("ann", Front::Gateway));
-            named(Party::new(caller, None, View::All), Some(&json(info))).caller.client.clone()
+            named(ClientContext::new(caller, None, View::All), Some(&json(info)))
+                .caller
+                .client
+                .clone()
         };
         for (info, expected) in [
             (r#"{"name":"editor","version":"1.2"}"#, Some("editor/1.2")),

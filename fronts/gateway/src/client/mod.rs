@@ -62,9 +62,9 @@ pub enum View {
     One(ServerName),
 }
 
-/// The caller behind a connection.
+/// The context of a client: its caller, session and view.
 #[derive(Clone)]
-pub struct Party {
+pub struct ClientContext {
     /// The caller.
     pub caller: Arc<Caller>,
     /// The session that the quota counts for; without one, it is found by caller and client name.
@@ -105,9 +105,9 @@ impl View {
     }
 }
 
-// === impl Party ===
+// === impl ClientContext ===
 
-impl Party {
+impl ClientContext {
     pub(crate) fn new(caller: Arc<Caller>, session: Option<Arc<Session>>, view: View) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -121,10 +121,10 @@ impl Client {
     pub(crate) fn new(
         revision: Revision,
         capabilities: Json,
-        party: Party,
+        context: ClientContext,
         session: Arc<Session>,
     ) -> Self {
-        let Party { caller, view, number, counted, .. } = party;
+        let ClientContext { caller, view, number, counted, .. } = context;
         let peer = Peer::counted(&caller, counted);
         let capabilities = capabilities::of_client(revision.era(), capabilities);
         Self {
@@ -215,11 +215,11 @@ impl Client {
     }
 
     /// Registers a new request to the client; returns its id and a handle for the reply.
-    pub(crate) fn ask(self: &Arc<Self>) -> (u64, Asked) {
+    pub(crate) fn ask(self: &Arc<Self>) -> (u64, PendingRequest) {
         let id = self.next_ask.fetch_add(1, Ordering::Relaxed);
         let (sender, receiver) = oneshot::channel();
         self.state().asks.insert(id, sender);
-        (id, Asked { client: Arc::clone(self), id, receiver })
+        (id, PendingRequest { client: Arc::clone(self), id, receiver })
     }
 
     /// Starts the task of a request, unless the client has too many or one with this id is running.
@@ -301,22 +301,22 @@ impl Drop for Client {
 }
 
 /// A pending request of the gateway to a client.
-pub(crate) struct Asked {
+pub(crate) struct PendingRequest {
     client: Arc<Client>,
     id: u64,
     receiver: oneshot::Receiver<Reply>,
 }
 
-// === impl Asked ===
+// === impl PendingRequest ===
 
-impl Asked {
+impl PendingRequest {
     /// Waits for the client's reply; `None` if there will be none.
     pub(crate) async fn reply(mut self) -> Option<Reply> {
         (&mut self.receiver).await.ok()
     }
 }
 
-impl Drop for Asked {
+impl Drop for PendingRequest {
     fn drop(&mut self) {
         self.client.state().asks.remove(&self.id);
     }

@@ -54,9 +54,9 @@ pub(crate) trait Size {
 
 /// The behaviour of a send without room.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waits {
-    Yes,
-    No,
+enum WhenFull {
+    Wait,
+    Fail,
 }
 
 /// Creates a channel.
@@ -71,10 +71,10 @@ pub(crate) fn channel<T: Size>() -> (EventSender<T>, EventReceiver<T>) {
 impl<T: Size> EventSender<T> {
     /// Sends an event if there is room.
     pub(crate) fn try_send(&self, event: T) -> Result<(), SendError<T>> {
-        self.put(event, Waits::No)
+        self.put(event, WhenFull::Fail)
     }
 
-    fn put(&self, event: T, waits: Waits) -> Result<(), SendError<T>> {
+    fn put(&self, event: T, when_full: WhenFull) -> Result<(), SendError<T>> {
         let mut state = self.0.state();
         if !state.is_heard {
             return Err(SendError::Closed(event));
@@ -82,9 +82,9 @@ impl<T: Size> EventSender<T> {
         let size = state.size + cost(&event);
         // Any event fits into an empty channel; an awaited one fits as long as the limit is not
         // exceeded.
-        let has_room = match waits {
-            Waits::Yes => state.size <= MOST,
-            Waits::No => size <= MOST || state.waiting.is_empty(),
+        let has_room = match when_full {
+            WhenFull::Wait => state.size <= MOST,
+            WhenFull::Fail => size <= MOST || state.waiting.is_empty(),
         };
         if !has_room {
             return Err(SendError::Full(event));
@@ -104,7 +104,7 @@ impl<T: Size> EventSender<T> {
         loop {
             // Created before the check, so that no notification is missed.
             let changed = self.0.changed.notified();
-            event = match self.put(event, Waits::Yes) {
+            event = match self.put(event, WhenFull::Wait) {
                 Ok(()) => return Ok(()),
                 Err(SendError::Closed(event)) => return Err(event),
                 Err(SendError::Full(event)) => event,

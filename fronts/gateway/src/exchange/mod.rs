@@ -271,16 +271,16 @@ mod tests {
     use capstan_wire::Json;
 
     use super::*;
-    use crate::client::{Party, View};
+    use crate::client::{ClientContext, View};
     use crate::protocol::revision::Revision;
 
     /// Number of attempts to make the task end between the two polls of an exchange.
     const ROUNDS: i64 = 40_000;
 
     fn client() -> Arc<Client> {
-        let party = Party::new(Arc::new(Caller::anonymous()), None, View::All);
+        let context = ClientContext::new(Arc::new(Caller::anonymous()), None, View::All);
         let session = Arc::new(Session::new(None));
-        Arc::new(Client::new(Revision::V2025_11_25, Json::empty_object(), party, session))
+        Arc::new(Client::new(Revision::V2025_11_25, Json::empty_object(), context, session))
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -23,13 +23,13 @@ pub(crate) struct FairShares {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Peer {
     name: u64,
-    place: Option<(u64, Where)>,
+    place: Option<(u64, Locality)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Where {
-    Here,
-    Elsewhere,
+enum Locality {
+    Local,
+    Remote,
 }
 
 /// A slot in use, until it is dropped.
@@ -55,15 +55,15 @@ impl Peer {
             NameCount::Alone => hash((&caller.subject, name(caller), place)),
             NameCount::Among(place) => hash((&caller.subject, place)),
         };
-        let at = if place.is_here() { Where::Here } else { Where::Elsewhere };
+        let at = if place.is_here() { Locality::Local } else { Locality::Remote };
         Self { name, place: Some((hash(place), at)) }
     }
 
     /// The number that open questions are counted by: the name on this machine, else the address.
     pub(crate) fn number(self) -> u64 {
         match self.place {
-            Some((place, Where::Elsewhere)) => place,
-            Some((_, Where::Here)) | None => self.name,
+            Some((place, Locality::Remote)) => place,
+            Some((_, Locality::Local)) | None => self.name,
         }
     }
 
@@ -98,8 +98,8 @@ impl FairShares {
         let mut taken = self.taken();
         let count = |who: u64| taken.get(&who).copied().unwrap_or_default();
         let of_place = match peer.place {
-            Some((place, Where::Elsewhere)) => count(place),
-            Some((_, Where::Here)) | None => 0,
+            Some((place, Locality::Remote)) => count(place),
+            Some((_, Locality::Local)) | None => 0,
         };
         if count(ALL) >= self.most
             || count(peer.name) >= self.each

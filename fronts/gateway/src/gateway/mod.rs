@@ -18,7 +18,7 @@ use capstan_wire::{Json, RequestId};
 use tokio::sync::watch;
 
 use crate::client::conversations::Conversations;
-use crate::client::{Client, Party, View};
+use crate::client::{Client, ClientContext, View};
 use crate::exchange::Exchange;
 use crate::exchange::answer::Payload;
 use crate::exchange::streamed_answer::Form;
@@ -54,8 +54,8 @@ pub struct Gateway {
     pub(crate) park: ParkedCalls,
     pub(crate) tasks: Arc<Tasks>,
     pub(crate) lists: Lists,
-    pub(crate) audience: Subscribers,
-    pub(crate) watching: ResourceWatches,
+    pub(crate) subscribers: Subscribers,
+    pub(crate) watches: ResourceWatches,
     pub(crate) changes: Arc<Changes>,
     pub(crate) metrics: Metrics,
     /// Observes calls, if tracing is on.
@@ -105,8 +105,8 @@ impl Gateway {
             park: ParkedCalls::default(),
             tasks: Arc::default(),
             lists: Lists::default(),
-            audience: Subscribers::default(),
-            watching: ResourceWatches::default(),
+            subscribers: Subscribers::default(),
+            watches: ResourceWatches::default(),
             changes: Arc::clone(&changes),
             metrics: Metrics::default(),
             tracer,
@@ -128,23 +128,27 @@ impl Gateway {
     }
 
     /// Starts a new conversation of a caller, with its own quota.
-    pub fn party(&self, caller: Arc<Caller>, view: View) -> Party {
-        Party::new(caller, Some(Arc::new(self.hub().session())), view)
+    pub fn session_context(&self, caller: Arc<Caller>, view: View) -> ClientContext {
+        ClientContext::new(caller, Some(Arc::new(self.hub().session())), view)
     }
 
     /// A caller without a conversation; the quota is found by caller and client name.
-    pub fn stateless(&self, caller: Arc<Caller>, view: View) -> Party {
-        Party::new(caller, None, view)
+    pub fn stateless_context(&self, caller: Arc<Caller>, view: View) -> ClientContext {
+        ClientContext::new(caller, None, view)
     }
 
-    /// Returns the session with a party's quota and remembered answers; `client` is its client's
+    /// Returns the session with a context's quota and remembered answers; `client` is its client's
     /// name.
-    pub(crate) fn session_of(&self, party: &Party, client: Option<String>) -> Arc<Session> {
-        if let Some(session) = &party.session {
+    pub(crate) fn session_of(
+        &self,
+        context: &ClientContext,
+        client: Option<String>,
+    ) -> Arc<Session> {
+        if let Some(session) = &context.session {
             return Arc::clone(session);
         }
         let begin = || self.hub().session();
-        self.conversations.of(party, client, self.now(), begin)
+        self.conversations.of(context, client, self.now(), begin)
     }
 
     /// True if there is a server with this name.
@@ -295,7 +299,7 @@ impl Gateway {
             gateway.conversations.sweep(gateway.now());
             gateway.names.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
-            gateway.audience.sweep();
+            gateway.subscribers.sweep();
             for (view, listing) in gateway.lists.expired(gateway.hub().clock().now()) {
                 gateway.look(view, listing);
             }

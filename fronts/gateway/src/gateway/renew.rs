@@ -14,7 +14,7 @@ use crate::gateway::Gateway;
 use crate::methods::lists::list_snapshot::ListSnapshot;
 
 /// A list that a caller bound by access rules has seen.
-struct Seen {
+struct VisibleList {
     view: View,
     caller: Arc<Caller>,
     listing: Listing,
@@ -46,13 +46,13 @@ impl Gateway {
     }
 
     /// Collects the lists that callers with access rules (before or after) have seen.
-    fn seen(&self, hub: &Hub) -> Vec<Seen> {
+    fn seen(&self, hub: &Hub) -> Vec<VisibleList> {
         let before = self.hub();
-        let mut all: Vec<(View, Arc<Caller>)> = self.audience.all();
+        let mut all: Vec<(View, Arc<Caller>)> = self.subscribers.all();
         all.retain(|(_, caller)| before.policy().binds(caller) || hub.policy().binds(caller));
-        let mut seen: Vec<Seen> = Vec::new();
+        let mut seen: Vec<VisibleList> = Vec::new();
         for (view, caller) in all {
-            let known = |one: &Seen| {
+            let known = |one: &VisibleList| {
                 one.view == view
                     && one.caller.subject == caller.subject
                     && one.caller.roles == caller.roles
@@ -65,7 +65,7 @@ impl Gateway {
                 let own = self.lists.classes.last(&view, &caller, listing);
                 let own = own.unwrap_or_else(|| Arc::clone(&all));
                 let (view, caller) = (view.clone(), Arc::clone(&caller));
-                seen.push(Seen { view, caller, listing, all, own });
+                seen.push(VisibleList { view, caller, listing, all, own });
             }
         }
         seen
@@ -74,8 +74,8 @@ impl Gateway {
     /// Notifies a caller whose filtered list has changed while the unfiltered list has not.
     ///
     /// If the unfiltered list changes, all clients are notified anyway.
-    async fn tell_if_other(self: &Arc<Self>, seen: Seen) {
-        let Seen { view, caller, listing, all, own } = seen;
+    async fn tell_if_other(self: &Arc<Self>, seen: VisibleList) {
+        let VisibleList { view, caller, listing, all, own } = seen;
         let Ok(now) = self.seen_by(&view, &caller, listing).await else { return };
         let Some(all_now) = self.lists.last(&view, listing) else { return };
         if all.looks_like(&all_now) && !own.looks_like(&now) {
@@ -93,7 +93,7 @@ impl Gateway {
         hub: &Arc<Hub>,
         changed: &HashSet<ServerName>,
     ) {
-        for ((server, uri), callers) in self.audience.wanted() {
+        for ((server, uri), callers) in self.subscribers.wanted() {
             // A watch ends when the rules now forbid the resource to all subscribers.
             let shown = |caller: &&Arc<Caller>| hub.shows_resource(caller, &server, &uri);
             let Some(caller) = callers.iter().find(shown) else { continue };

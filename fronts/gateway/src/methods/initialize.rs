@@ -11,7 +11,7 @@ use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUP
 use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::{client_name, named};
-use crate::client::{Client, Party, View};
+use crate::client::{Client, ClientContext, View};
 use crate::exchange::answer::{Answer, Payload};
 use crate::fairness::client_names::ClientNetwork;
 use crate::fairness::fair_share::{Peer, name};
@@ -31,7 +31,7 @@ impl Gateway {
         self: &Arc<Self>,
         id: &RequestId,
         params: Option<&Json>,
-        party: Party,
+        context: ClientContext,
     ) -> (Answer, Option<Arc<Client>>) {
         let empty = Json::empty_object();
         let params = params.unwrap_or(&empty);
@@ -43,8 +43,8 @@ impl Gateway {
         };
         let revision = Revision::negotiate(&version);
         let capabilities = capabilities.unwrap_or_else(Json::empty_object);
-        let (party, session) = self.known(party, info.as_ref());
-        let client = Arc::new(Client::new(revision, capabilities, party, session));
+        let (context, session) = self.known(context, info.as_ref());
+        let client = Arc::new(Client::new(revision, capabilities, context, session));
         let Greeting { capabilities, instructions } = self.greeting(&client).await;
         let (version, server) = (compose::string(revision.as_str()), server_info());
         let mut members = vec![
@@ -61,23 +61,23 @@ impl Gateway {
     /// The fair-share key of a caller whose client initializes with these params.
     pub(crate) fn peer(&self, caller: &Arc<Caller>, params: Option<&Json>) -> Peer {
         let info = params.and_then(|params| object::get(params, "clientInfo"));
-        let party = self.stateless(Arc::clone(caller), View::All);
-        let party = self.counted(named(party, info.as_ref()));
-        Peer::counted(&party.caller, party.counted)
+        let context = self.stateless_context(Arc::clone(caller), View::All);
+        let context = self.counted(named(context, info.as_ref()));
+        Peer::counted(&context.caller, context.counted)
     }
 
-    /// Returns the party with its client's name, and the session that holds its quota.
-    fn known(&self, party: Party, info: Option<&Json>) -> (Party, Arc<Session>) {
-        let party = self.counted(named(party, info));
-        let session = self.session_of(&party, client_name(info));
-        (party, session)
+    /// Returns the context with its client's name, and the session that holds its quota.
+    fn known(&self, context: ClientContext, info: Option<&Json>) -> (ClientContext, Arc<Session>) {
+        let context = self.counted(named(context, info));
+        let session = self.session_of(&context, client_name(info));
+        (context, session)
     }
 
-    /// Returns the party with how its client name is counted.
-    fn counted(&self, party: Party) -> Party {
-        let Some(from) = party.caller.from else { return party };
-        let counted = self.names.count(ClientNetwork::of(from), name(&party.caller), self.now());
-        Party { counted, ..party }
+    /// Returns the context with how its client name is counted.
+    fn counted(&self, context: ClientContext) -> ClientContext {
+        let Some(from) = context.caller.from else { return context };
+        let counted = self.names.count(ClientNetwork::of(from), name(&context.caller), self.now());
+        ClientContext { counted, ..context }
     }
 
     /// The answer to a legacy request before `initialize`.
@@ -96,9 +96,9 @@ impl Gateway {
         &self,
         id: &RequestId,
         params: Option<&Json>,
-        party: Party,
+        context: ClientContext,
     ) -> Result<Arc<Client>, Answer> {
-        self.read_modern(params, party).map_err(|fault| Answer::fault(Some(id), &fault))
+        self.read_modern(params, context).map_err(|fault| Answer::fault(Some(id), &fault))
     }
 
     /// The answer to `server/discover`.
@@ -157,10 +157,14 @@ impl Gateway {
         }
     }
 
-    fn read_modern(&self, params: Option<&Json>, party: Party) -> Result<Arc<Client>, Fault> {
+    fn read_modern(
+        &self,
+        params: Option<&Json>,
+        context: ClientContext,
+    ) -> Result<Arc<Client>, Fault> {
         let (revision, capabilities, info) = read_modern(params)?;
-        let (party, session) = self.known(party, info.as_ref());
-        Ok(Arc::new(Client::new(revision, capabilities, party, session)))
+        let (context, session) = self.known(context, info.as_ref());
+        Ok(Arc::new(Client::new(revision, capabilities, context, session)))
     }
 
     async fn about(&self, server: &ServerName) -> Option<Arc<About>> {

@@ -25,7 +25,7 @@ impl Gateway {
     ) -> Result<Payload, Fault> {
         let word = params.and_then(|params| object::get_string(params, "level"));
         let level = word.as_deref().and_then(Level::parse);
-        let level = level.ok_or_else(|| Fault::invalid("`level` is not one that is known"))?;
+        let level = level.ok_or_else(|| Fault::invalid("`level` is not a known level"))?;
         client.set_level(level);
         self.raise_servers(client, level);
         Ok(Payload::from(Json::empty_object()))
@@ -41,7 +41,7 @@ impl Gateway {
             tokio::spawn(async move {
                 let done = gateway.hub().set_level(&server, level.as_str()).await;
                 if let Err(error) = done {
-                    tracing::debug!(%server, %error, "a log level was not taken");
+                    tracing::debug!(%server, %error, "a server did not accept the log level");
                 }
             });
         }

@@ -23,12 +23,12 @@ const MAX_OWN: usize = 128;
 
 /// Parked calls, by number.
 pub(crate) struct ParkedCalls {
-    places: Mutex<Places>,
+    table: Mutex<Table>,
     shares: Arc<FairShares>,
 }
 
 #[derive(Default)]
-struct Places {
+struct Table {
     next: u64,
     calls: HashMap<u64, (ParkedCall, Share)>,
 }
@@ -51,26 +51,26 @@ impl ParkedCalls {
     /// Parks a call; returns it if there is no room.
     pub(crate) fn put(&self, parked: ParkedCall, peer: Peer) -> Result<u64, Box<ParkedCall>> {
         let Some(share) = self.shares.take(peer) else { return Err(Box::new(parked)) };
-        let mut places = self.places();
-        places.next += 1;
-        let number = places.next;
-        places.calls.insert(number, (parked, share));
-        drop(places);
+        let mut table = self.table();
+        table.next += 1;
+        let number = table.next;
+        table.calls.insert(number, (parked, share));
+        drop(table);
         Ok(number)
     }
 
     /// Takes a call out; `None` if it was taken before or has expired.
     pub(crate) fn take(&self, number: u64) -> Option<ParkedCall> {
-        self.places().calls.remove(&number).map(|(parked, _)| parked)
+        self.table().calls.remove(&number).map(|(parked, _)| parked)
     }
 
     /// Declines the questions of expired calls.
     pub(crate) fn sweep(&self, now: Duration) {
-        let mut places = self.places();
+        let mut table = self.table();
         let is_late = |(_, (call, _)): &(&u64, &(ParkedCall, Share))| call.expires <= now;
-        let late: Vec<u64> = places.calls.iter().filter(is_late).map(|(n, _)| *n).collect();
-        let late: Vec<_> = late.iter().filter_map(|n| places.calls.remove(n)).collect();
-        drop(places);
+        let late: Vec<u64> = table.calls.iter().filter(is_late).map(|(n, _)| *n).collect();
+        let late: Vec<_> = late.iter().filter_map(|n| table.calls.remove(n)).collect();
+        drop(table);
         for (parked, _) in late {
             parked.decline();
         }
@@ -78,24 +78,24 @@ impl ParkedCalls {
 
     /// Declines the questions of all calls.
     pub(crate) fn close(&self) {
-        let all = std::mem::take(&mut self.places().calls);
+        let all = std::mem::take(&mut self.table().calls);
         for (parked, _) in all.into_values() {
             parked.decline();
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.places().calls.len()
+        self.table().calls.len()
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Default for ParkedCalls {
     fn default() -> Self {
-        Self { places: Mutex::default(), shares: FairShares::new(MAX_PARKED, MAX_OWN) }
+        Self { table: Mutex::default(), shares: FairShares::new(MAX_PARKED, MAX_OWN) }
     }
 }
 

@@ -1,28 +1,28 @@
-//! Sizes and waits.
+//! Limits of sizes and times.
 
 use std::time::Duration;
 
-use crate::world::{World, call, initialize, member};
+use crate::harness::{Harness, call, initialize, member};
 use capstan_testkit::http::{post, request};
 
 const SOON: Duration = Duration::from_millis(50);
 
 #[tokio::test]
 async fn a_body_that_is_too_long_is_refused_however_it_comes() {
-    let world = World::limited(|limits| limits.body = 1000).await;
+    let harness = Harness::limited(|limits| limits.body = 1000).await;
     let filled = |length: usize| {
         let frame = r#"{"jsonrpc":"2.0","id":1,"method":""}"#.len();
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(length - frame))
     };
     // Fits, and is refused for another reason.
-    assert_eq!(world.ask(&post("/mcp", &filled(1000))).await.head.status, 400);
-    assert_eq!(world.ask(&post("/mcp", &filled(1001))).await.head.status, 413);
+    assert_eq!(harness.ask(&post("/mcp", &filled(1000))).await.head.status, 400);
+    assert_eq!(harness.ask(&post("/mcp", &filled(1001))).await.head.status, 413);
 
     // Refused by its head: the body is never sent.
     let huge = post("/mcp", "").with("Content-Length", "999999999999");
-    assert_eq!(world.ask(&huge).await.head.status, 413);
+    assert_eq!(harness.ask(&huge).await.head.status, 413);
 
-    let mut peer = world.peer().await;
+    let mut peer = harness.peer().await;
     let chunked = post("/mcp", "").with("Transfer-Encoding", "chunked");
     peer.send(&chunked.text()).await;
     for _ in 0..3 {
@@ -33,9 +33,9 @@ async fn a_body_that_is_too_long_is_refused_however_it_comes() {
 
 #[tokio::test]
 async fn a_body_in_many_pieces_is_read_whole() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let text = initialize("2025-11-25");
-    let mut peer = world.peer().await;
+    let mut peer = harness.peer().await;
     let chunked = post("/mcp", "").with("Transfer-Encoding", "chunked");
     peer.send(&chunked.text()).await;
     for piece in text.as_bytes().chunks(7) {
@@ -48,114 +48,114 @@ async fn a_body_in_many_pieces_is_read_whole() {
 
 #[tokio::test]
 async fn a_head_that_is_too_large_is_refused() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let many =
         (0..200).fold(request("GET", "/health"), |ask, at| ask.with(&format!("X-{at}"), "x"));
-    assert_eq!(world.ask(&many).await.head.status, 431);
+    assert_eq!(harness.ask(&many).await.head.status, 431);
     let long = request("GET", "/health").with("X-Long", &"x".repeat(40 * 1024));
-    assert_eq!(world.ask(&long).await.head.status, 431);
+    assert_eq!(harness.ask(&long).await.head.status, 431);
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_go_on_is_cut() {
-    let world = World::limited(|limits| limits.head_wait = SOON).await;
-    let mut silent = world.peer().await;
+    let harness = Harness::limited(|limits| limits.head_wait = SOON).await;
+    let mut silent = harness.peer().await;
     assert!(silent.is_closed().await);
-    let mut half = world.peer().await;
+    let mut half = harness.peer().await;
     half.send("GET /health HTTP/1.1\r\nHost: lo").await;
     assert!(half.is_closed().await);
 
-    let world = World::limited(|limits| limits.idle_connection = SOON).await;
-    let mut idle = world.peer().await;
+    let harness = Harness::limited(|limits| limits.idle_connection = SOON).await;
+    let mut idle = harness.peer().await;
     assert_eq!(idle.ask(&request("GET", "/health")).await.head.status, 200);
     assert!(idle.is_closed().await);
 
-    let world = World::limited(|limits| limits.body_wait = SOON).await;
-    let mut slow = world.peer().await;
+    let harness = Harness::limited(|limits| limits.body_wait = SOON).await;
+    let mut slow = harness.peer().await;
     slow.send(&post("/mcp", "").with("Content-Length", "10").text()).await;
     assert_eq!(slow.answer().await.head.status, 408);
 }
 
 #[tokio::test]
 async fn between_requests_a_connection_may_rest_longer_than_a_head_may_take() {
-    let world = World::limited(|limits| limits.head_wait = SOON).await;
-    let mut resting = world.peer().await;
+    let harness = Harness::limited(|limits| limits.head_wait = SOON).await;
+    let mut resting = harness.peer().await;
     for _ in 0..3 {
         assert_eq!(resting.ask(&request("GET", "/health")).await.head.status, 200);
-        assert!(world.peer().await.is_closed().await);
+        assert!(harness.peer().await.is_closed().await);
     }
 }
 
 #[tokio::test]
 async fn a_request_that_takes_long_is_not_cut() {
-    let world = World::limited(|limits| {
+    let harness = Harness::limited(|limits| {
         (limits.head_wait, limits.idle_connection) = (SOON, SOON);
         limits.idle_session = SOON;
     })
     .await;
-    let id = world.session("2025-11-25").await;
-    let mut peer = world.peer().await;
+    let id = harness.session("2025-11-25").await;
+    let mut peer = harness.peer().await;
     peer.send(&post("/mcp", &call(1, "files__wait")).with("Mcp-Session-Id", &id).text()).await;
-    world.server.waits(1).await;
+    harness.server.waits(1).await;
     // Other connections come and go in the meantime, each after its limit.
     for _ in 0..3 {
-        assert!(world.peer().await.is_closed().await);
+        assert!(harness.peer().await.is_closed().await);
     }
-    world.server.go();
+    harness.server.go();
     assert!(peer.answer().await.body.contains("wait done"));
 }
 
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_and_its_calls_end() {
-    let world = World::limited(|limits| {
+    let harness = Harness::limited(|limits| {
         limits.stall = SOON;
         limits.keep_alive = Duration::from_millis(1);
     })
     .await;
-    let id = world.session("2025-03-26").await;
+    let id = harness.session("2025-03-26").await;
     // More than sockets hold, and a call that would never end behind it.
     let big: Vec<String> = (1..=32).map(|id| call(id, "files__big")).collect();
     let batch =
         format!("[{},{},{}]", call(50, "files__talk"), big.join(","), call(51, "files__wait"));
-    let mut peer = world.peer().await;
+    let mut peer = harness.peer().await;
     peer.send(&post("/mcp", &batch).with("Mcp-Session-Id", &id).text()).await;
-    world.server.waits(1).await;
-    world.server.waits(0).await;
+    harness.server.waits(1).await;
+    harness.server.waits(0).await;
     drop(peer);
 }
 
 #[tokio::test]
 async fn sessions_have_a_limit_and_the_idle_ones_end() {
-    let world = World::limited(|limits| limits.sessions = 2).await;
-    let first = world.session("2025-11-25").await;
-    world.session("2025-11-25").await;
-    let third = world.ask(&post("/mcp", &initialize("2025-11-25"))).await;
+    let harness = Harness::limited(|limits| limits.sessions = 2).await;
+    let first = harness.session("2025-11-25").await;
+    harness.session("2025-11-25").await;
+    let third = harness.ask(&post("/mcp", &initialize("2025-11-25"))).await;
     assert_eq!(third.head.status, 503);
     assert_eq!(member(&third.body, "id"), "0");
     assert!(third.body.contains("error"), "{}", third.body);
-    world.ask(&request("DELETE", "/mcp").with("Mcp-Session-Id", &first)).await;
-    world.session("2025-11-25").await;
+    harness.ask(&request("DELETE", "/mcp").with("Mcp-Session-Id", &first)).await;
+    harness.session("2025-11-25").await;
 
-    let world = World::limited(|limits| limits.idle_session = SOON).await;
+    let harness = Harness::limited(|limits| limits.idle_session = SOON).await;
     let open = |id: &str| request("GET", "/mcp").with("Mcp-Session-Id", id).text();
-    let (used, idle) = (world.session("2025-11-25").await, world.session("2025-11-25").await);
-    let mut stream = world.peer().await;
+    let (used, idle) = (harness.session("2025-11-25").await, harness.session("2025-11-25").await);
+    let mut stream = harness.peer().await;
     stream.send(&open(&used)).await;
     assert_eq!(stream.head().await.status, 200);
     let ping = post("/mcp", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
     let ping = |id: &str| ping.clone().with("Mcp-Session-Id", id);
     // Looking at a session keeps it, so that only the number of them is looked at.
-    while !world.ask(&request("GET", "/metrics")).await.body.contains("\ncapstan_sessions 1\n") {}
-    assert_eq!(world.ask(&ping(&idle)).await.head.status, 404);
-    assert_eq!(world.ask(&ping(&used)).await.head.status, 200);
+    while !harness.ask(&request("GET", "/metrics")).await.body.contains("\ncapstan_sessions 1\n") {}
+    assert_eq!(harness.ask(&ping(&idle)).await.head.status, 404);
+    assert_eq!(harness.ask(&ping(&used)).await.head.status, 200);
 }
 
 #[tokio::test]
 async fn connections_beyond_the_limit_wait_for_their_turn() {
-    let world = World::limited(|limits| limits.connections = 1).await;
-    let mut first = world.peer().await;
+    let harness = Harness::limited(|limits| limits.connections = 1).await;
+    let mut first = harness.peer().await;
     assert_eq!(first.ask(&request("GET", "/health")).await.head.status, 200);
-    let mut second = world.peer().await;
+    let mut second = harness.peer().await;
     second.send(&request("GET", "/health").text()).await;
     drop(first);
     assert_eq!(second.answer().await.head.status, 200);
@@ -163,8 +163,8 @@ async fn connections_beyond_the_limit_wait_for_their_turn() {
 
 #[tokio::test]
 async fn nothing_that_is_sent_brings_it_down() {
-    let world = World::new().await;
-    let id = world.session("2025-03-26").await;
+    let harness = Harness::new().await;
+    let id = harness.session("2025-03-26").await;
     let deep = |open: &str, count: usize| open.repeat(count);
     let bodies = [
         deep("[", 100_000),
@@ -183,7 +183,7 @@ async fn nothing_that_is_sent_brings_it_down() {
     for body in bodies {
         for version in ["2025-03-26", "2026-07-28"] {
             let ask = post("/mcp", &body).with("Mcp-Session-Id", &id);
-            let status = world.ask(&ask.with("MCP-Protocol-Version", version)).await.head.status;
+            let status = harness.ask(&ask.with("MCP-Protocol-Version", version)).await.head.status;
             assert!((200..500).contains(&status), "{status} {version} {body:.80}");
         }
     }
@@ -200,12 +200,12 @@ async fn nothing_that_is_sent_brings_it_down() {
         format!("GET /health HTTP/9.9\r\n{host}\r\n"),
     ];
     for head in heads {
-        let mut peer = world.peer().await;
+        let mut peer = harness.peer().await;
         peer.send(&head).await;
         let status = peer.head().await.status;
         assert!((400..500).contains(&status), "{status} {head:?}");
     }
-    assert_eq!(world.ask(&request("GET", "/health")).await.head.status, 200);
+    assert_eq!(harness.ask(&request("GET", "/health")).await.head.status, 200);
 }
 
 #[cfg(target_os = "linux")]
@@ -217,8 +217,8 @@ async fn a_session_costs_little_memory() {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
     };
-    let world = World::new().await;
-    let mut peer = world.peer().await;
+    let harness = Harness::new().await;
+    let mut peer = harness.peer().await;
     let hello = post("/mcp", &initialize("2025-11-25"));
     for _ in 0..100 {
         assert_eq!(peer.ask(&hello).await.head.status, 200);

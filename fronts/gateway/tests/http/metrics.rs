@@ -5,7 +5,7 @@ use capstan_policy::AccessTable;
 use capstan_policy::access::{AccessTo, Grant, Says, Subject};
 use capstan_policy::glob::Glob;
 
-use crate::world::{World, initialize, settings};
+use crate::harness::{Harness, initialize, settings};
 use capstan_testkit::http::{HttpConnection, post, request};
 
 /// A grant for the server `files`, for all of its items or for one tool.
@@ -17,12 +17,12 @@ fn grant(says: Says, access: AccessTo, tool: Option<&str>) -> Grant {
 
 #[tokio::test]
 async fn servers_out_of_reach_are_not_in_the_metrics() {
-    let world = World::new().await;
-    let seen = world.ask(&request("GET", "/metrics")).await.body;
+    let harness = Harness::new().await;
+    let seen = harness.ask(&request("GET", "/metrics")).await.body;
     assert!(seen.contains(r#"server="files""#) && seen.contains("capstan_servers{"), "{seen}");
 
-    let world = World::hidden(settings()).await;
-    let seen = world.ask(&request("GET", "/metrics")).await.body;
+    let harness = Harness::hidden(settings()).await;
+    let seen = harness.ask(&request("GET", "/metrics")).await.body;
     assert!(!seen.contains("files") && !seen.contains("capstan_servers{"), "{seen}");
     assert!(seen.contains("capstan_calls_total{"), "{seen}");
 }
@@ -58,12 +58,12 @@ async fn the_metrics_and_the_page_of_a_server_follow_the_grants_of_the_caller() 
                 subject.extra.clone_from(&grants);
             }
             table.subjects.push(("anonymous".to_owned(), subject));
-            let world = World::with_access(settings(), table).await;
-            let seen = world.ask(&request("GET", "/metrics")).await.body;
+            let harness = Harness::with_access(settings(), table).await;
+            let seen = harness.ask(&request("GET", "/metrics")).await.body;
             assert_eq!(seen.contains(r#"server="files""#), is_shown, "{words}: {seen}");
             assert_eq!(seen.contains("files"), is_shown, "{words}: {seen}");
             let hello = post("/servers/files/mcp", &initialize("2025-11-25"));
-            let status = world.ask(&hello).await.head.status;
+            let status = harness.ask(&hello).await.head.status;
             assert_eq!(status, if is_shown { 200 } else { 404 }, "{words}");
         }
     }
@@ -73,8 +73,8 @@ async fn the_metrics_and_the_page_of_a_server_follow_the_grants_of_the_caller() 
 async fn an_address_of_their_own_has_all_servers_and_nothing_else() {
     let mut settings = settings();
     settings.metrics_listen = Some("127.0.0.1:0".parse().unwrap());
-    let world = World::hidden(settings).await;
-    let at = world.metrics.unwrap();
+    let harness = Harness::hidden(settings).await;
+    let at = harness.metrics.unwrap();
     let answer = HttpConnection::new(at).await.ask(&request("GET", "/metrics")).await;
     assert_eq!(answer.head.status, 200);
     assert!(answer.body.contains(r#"server="files""#), "{}", answer.body);
@@ -90,8 +90,8 @@ async fn an_address_of_their_own_has_all_servers_and_nothing_else() {
         assert_eq!(answer.head.status, status, "{}", ask.text());
         assert!(!answer.body.contains("files"), "{}", answer.body);
     }
-    assert_eq!(world.ask(&request("GET", "/metrics")).await.head.status, 404);
-    assert_eq!(world.ask(&request("GET", "/health")).await.head.status, 200);
+    assert_eq!(harness.ask(&request("GET", "/metrics")).await.head.status, 404);
+    assert_eq!(harness.ask(&request("GET", "/health")).await.head.status, 200);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Streamable HTTP without a handshake.
 
-use crate::world::{World, member};
+use crate::harness::{Harness, member};
 use capstan_testkit::http::{self, HttpRequest, post};
 
 const VERSION: &str = "2026-07-28";
@@ -26,18 +26,18 @@ fn say() -> HttpRequest {
 
 #[tokio::test]
 async fn a_request_stands_for_itself() {
-    let world = World::new().await;
-    let answer = world.ask(&say()).await;
+    let harness = Harness::new().await;
+    let answer = harness.ask(&say()).await;
     assert_eq!(answer.head.status, 200);
     assert_eq!(answer.head.get("mcp-session-id"), None);
     assert!(answer.body.contains("say done"), "{}", answer.body);
-    assert_eq!(world.ask(&say().with("Mcp-Session-Id", "anything")).await.head.status, 200);
-    assert_eq!(world.ask(&request("server/discover", "")).await.head.status, 200);
+    assert_eq!(harness.ask(&say().with("Mcp-Session-Id", "anything")).await.head.status, 200);
+    assert_eq!(harness.ask(&request("server/discover", "")).await.head.status, 200);
 }
 
 #[tokio::test]
 async fn headers_must_say_what_the_body_says() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let list = request("tools/list", "");
     let cases = [
         (list.clone(), 200, ""),
@@ -56,7 +56,7 @@ async fn headers_must_say_what_the_body_says() {
         (say().without("Mcp-Name"), 400, "-32020"),
     ];
     for (ask, status, code) in cases {
-        let answer = world.ask(&ask).await;
+        let answer = harness.ask(&ask).await;
         let got = (answer.head.status, member(&answer.body, "error.code"));
         assert_eq!(got, (status, code.to_owned()), "{}", ask.text());
         assert_eq!(member(&answer.body, "id"), "9");
@@ -65,7 +65,7 @@ async fn headers_must_say_what_the_body_says() {
 
 #[tokio::test]
 async fn arguments_are_repeated_in_headers_where_the_tool_asks_for_it() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let mark = |arguments: &str| {
         let rest = format!(r#""name":"files__mark","arguments":{arguments},"#);
         request("tools/call", &rest).with("Mcp-Name", "files__mark")
@@ -86,20 +86,20 @@ async fn arguments_are_repeated_in_headers_where_the_tool_asks_for_it() {
         (mark("{}").with("Mcp-Param-Place", "Hello"), 400),
     ];
     for (ask, status) in cases {
-        let answer = world.ask(&ask).await;
+        let answer = harness.ask(&ask).await;
         assert_eq!(answer.head.status, status, "{}", ask.text());
         let code = if status == 400 { "-32020" } else { "" };
         assert_eq!(member(&answer.body, "error.code"), code, "{}", ask.text());
     }
     let own = r#""name":"mark","arguments":{"place":"Hello"},"#;
     let own = request("tools/call", own).at("/servers/files/mcp").with("Mcp-Name", "mark");
-    assert_eq!(world.ask(&own).await.head.status, 400);
-    assert_eq!(world.ask(&own.with("Mcp-Param-Place", "Hello")).await.head.status, 200);
+    assert_eq!(harness.ask(&own).await.head.status, 400);
+    assert_eq!(harness.ask(&own.with("Mcp-Param-Place", "Hello")).await.head.status, 200);
 }
 
 #[tokio::test]
 async fn the_status_goes_with_the_error() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let unknown = post(
         "/mcp",
         &format!(
@@ -126,7 +126,7 @@ async fn the_status_goes_with_the_error() {
         (request("tools/call", r#""name":"none","#).with("Mcp-Name", "none"), 200, "-32602"),
     ];
     for (ask, status, code) in cases {
-        let answer = world.ask(&ask).await;
+        let answer = harness.ask(&ask).await;
         let got = (answer.head.status, member(&answer.body, "error.code"));
         assert_eq!(got, (status, code.to_owned()), "{}", ask.text());
     }
@@ -134,19 +134,19 @@ async fn the_status_goes_with_the_error() {
 
 #[tokio::test]
 async fn there_is_no_session_to_open_or_end() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     for method in ["GET", "DELETE"] {
         let answer =
-            world.ask(&http::request(method, "/mcp").with("MCP-Protocol-Version", VERSION)).await;
+            harness.ask(&http::request(method, "/mcp").with("MCP-Protocol-Version", VERSION)).await;
         assert_eq!((answer.head.status, answer.head.get("allow")), (405, Some("POST")));
     }
 }
 
 #[tokio::test]
 async fn a_subscription_streams_at_once_and_ends_with_its_connection() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let listen = request("subscriptions/listen", r#""notifications":{"toolsListChanged":true},"#);
-    let mut peer = world.peer().await;
+    let mut peer = harness.peer().await;
     peer.send(&listen.text()).await;
     assert_eq!(peer.head().await.get("content-type"), Some("text/event-stream"));
     let first = peer.event().await.unwrap();
@@ -155,12 +155,12 @@ async fn a_subscription_streams_at_once_and_ends_with_its_connection() {
 
 #[tokio::test]
 async fn a_client_that_goes_away_ends_its_call_though_nothing_was_sent() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let wait = request("tools/call", r#""name":"files__wait","arguments":{},"#);
     let wait = wait.with("Mcp-Name", "files__wait");
-    let mut peer = world.peer().await;
+    let mut peer = harness.peer().await;
     peer.send(&wait.text()).await;
-    world.server.waits(1).await;
+    harness.server.waits(1).await;
     drop(peer);
-    world.server.waits(0).await;
+    harness.server.waits(0).await;
 }

@@ -14,7 +14,7 @@ use hyper::Response;
 use hyper::header::{AUTHORIZATION, HeaderValue};
 use hyper::http::request::Parts;
 
-use crate::world::{World, initialize};
+use crate::harness::{Harness, initialize};
 use capstan_testkit::http::{HttpConnection, post, request};
 
 /// Takes the token for the caller's name. `slow` names take a future.
@@ -49,19 +49,19 @@ impl PublicEndpoint for Echo {
     }
 }
 
-async fn world() -> (World, Arc<AtomicUsize>) {
+async fn harness() -> (Harness, Arc<AtomicUsize>) {
     let tokens = Tokens::default();
     let asked = Arc::clone(&tokens.asked);
-    let world = World::serving(|mut site| {
+    let harness = Harness::serving(|mut site| {
         site.authenticator = Arc::new(tokens);
         site
     });
-    (world.await, asked)
+    (harness.await, asked)
 }
 
 #[tokio::test]
 async fn a_route_that_needs_a_caller_refuses_requests_without_one() {
-    let (world, _) = world().await;
+    let (harness, _) = harness().await;
     let hello = || post("/mcp", &initialize("2025-11-25"));
     for request in [
         hello(),
@@ -71,19 +71,19 @@ async fn a_route_that_needs_a_caller_refuses_requests_without_one() {
         request("GET", "/metrics"),
         request("DELETE", "/mcp"),
     ] {
-        let answer = world.ask(&request).await;
+        let answer = harness.ask(&request).await;
         assert_eq!(answer.head.status, 401, "{}", request.text());
         assert_eq!(answer.head.get("www-authenticate"), Some("Bearer"));
     }
     for token in ["Bearer ann", "Bearer slow"] {
-        let answer = world.ask(&hello().with("Authorization", token)).await;
+        let answer = harness.ask(&hello().with("Authorization", token)).await;
         assert_eq!(answer.head.status, 200, "{token}");
     }
 }
 
 #[tokio::test]
 async fn requests_that_need_no_caller_are_not_authenticated() {
-    let (world, asked) = world().await;
+    let (harness, asked) = harness().await;
     for (request, status) in [
         (request("GET", "/health"), 200),
         (request("GET", "/ready"), 200),
@@ -91,15 +91,15 @@ async fn requests_that_need_no_caller_are_not_authenticated() {
         (request("POST", "/mcp").with("Host", "evil.example"), 403),
         (request("POST", "/mcp").with("Origin", "http://evil.example"), 403),
     ] {
-        assert_eq!(world.ask(&request).await.head.status, status, "{}", request.text());
+        assert_eq!(harness.ask(&request).await.head.status, status, "{}", request.text());
     }
     assert_eq!(asked.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]
 async fn two_requests_of_one_connection_can_have_two_callers() {
-    let (world, _) = world().await;
-    let mut peer = HttpConnection::new(world.address).await;
+    let (harness, _) = harness().await;
+    let mut peer = HttpConnection::new(harness.address).await;
     let hello = post("/mcp", &initialize("2025-11-25")).with("Authorization", "Bearer ann");
     let hello = peer.ask(&hello).await;
     let session = hello.head.get("mcp-session-id").unwrap();
@@ -113,12 +113,12 @@ async fn two_requests_of_one_connection_can_have_two_callers() {
 
 #[tokio::test]
 async fn an_endpoint_can_be_mounted_beside_the_others() {
-    let world = World::serving(|mut site| {
+    let harness = Harness::serving(|mut site| {
         site.routes = site.routes.public("/echo/{}/end", Echo);
         site
     })
     .await;
-    assert_eq!(world.ask(&request("GET", "/echo/x-y/end")).await.body, "x-y");
-    assert_eq!(world.ask(&request("GET", "/echo/x/y/end")).await.head.status, 404);
-    assert_eq!(world.ask(&request("GET", "/health")).await.body, "ok\n");
+    assert_eq!(harness.ask(&request("GET", "/echo/x-y/end")).await.body, "x-y");
+    assert_eq!(harness.ask(&request("GET", "/echo/x/y/end")).await.head.status, 404);
+    assert_eq!(harness.ask(&request("GET", "/health")).await.body, "ok\n");
 }

@@ -1,4 +1,4 @@
-//! Large answers, which a client gets while they come.
+//! Large answers that are streamed to the client.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use capstan_model::{CallError, ErrorCode};
 use capstan_wire::Json;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::world::{World, call};
+use crate::harness::{Harness, call};
 use capstan_testkit::http::{HttpConnection, HttpRequest, post, request};
 
-/// How the reply of the server begins.
+/// The beginning of the server's reply.
 const BEGIN: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"be"#;
 
 type More = UnboundedSender<Result<Bytes, CallError>>;
@@ -25,8 +25,8 @@ fn broken() -> CallError {
     CallError::OutcomeUnknown { server: "files".parse().unwrap(), reason: "it fell".to_owned() }
 }
 
-async fn legacy(world: &World, tool: &str) -> HttpRequest {
-    let id = world.session("2025-11-25").await;
+async fn legacy(harness: &Harness, tool: &str) -> HttpRequest {
+    let id = harness.session("2025-11-25").await;
     post("/mcp", &call(3, tool)).with("Mcp-Session-Id", &id)
 }
 
@@ -60,10 +60,10 @@ async fn drain(peer: &mut HttpConnection) -> usize {
 
 #[tokio::test]
 async fn a_client_reads_the_beginning_before_there_is_an_end() {
-    let world = World::new().await;
-    let more = world.comes(BEGIN);
-    let mut peer = world.peer().await;
-    peer.send(&legacy(&world, "files__big").await.text()).await;
+    let harness = Harness::new().await;
+    let more = harness.comes(BEGIN);
+    let mut peer = harness.peer().await;
+    peer.send(&legacy(&harness, "files__big").await.text()).await;
     let head = peer.head().await;
     assert_eq!((head.status, head.get("content-type")), (200, Some("application/json")));
     let begin = read(&mut peer, "be").await;
@@ -75,11 +75,11 @@ async fn a_client_reads_the_beginning_before_there_is_an_end() {
     assert_eq!(peer.chunk().await, None);
     let expected = r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"begin"}],"isError":true }}"#;
     assert_eq!(begin + &middle + &end, expected);
-    let entry = world.entry().await;
+    let entry = harness.entry().await;
     assert_eq!(entry.outcome, Outcome::ToolError);
     assert_eq!(entry.answer_bytes, expected.len() - r#"{"jsonrpc":"2.0","id":3,"result":}"#.len());
     // The connection goes on.
-    assert!(peer.ask(&legacy(&world, "files__say").await).await.body.contains("say done"));
+    assert!(peer.ask(&legacy(&harness, "files__say").await).await.body.contains("say done"));
 }
 
 #[tokio::test]
@@ -88,11 +88,11 @@ async fn a_modern_client_gets_what_is_missing_at_the_end_and_nothing_twice() {
         ("\"}]}}", r#""}],"resultType":"complete"}}"#),
         ("\"}],\"resultType\":\"complete\"}}", r#""}],"resultType":"complete"}}"#),
     ] {
-        let world = World::new().await;
-        let more = world.comes(BEGIN);
+        let harness = Harness::new().await;
+        let more = harness.comes(BEGIN);
         say(&more, end);
         drop(more);
-        let answer = world.ask(&modern("files__big")).await;
+        let answer = harness.ask(&modern("files__big")).await;
         assert!(answer.body.ends_with(expected), "{}", answer.body);
         assert!(Json::parse(answer.body).is_ok());
     }
@@ -108,10 +108,10 @@ async fn an_answer_that_breaks_is_cut_and_never_ended() {
         (&huge, None, ErrorCode::ServerError),
     ];
     for (text, error, code) in cases {
-        let world = World::new().await;
-        let more = world.comes(BEGIN);
-        let mut peer = world.peer().await;
-        peer.send(&legacy(&world, "files__big").await.text()).await;
+        let harness = Harness::new().await;
+        let more = harness.comes(BEGIN);
+        let mut peer = harness.peer().await;
+        peer.send(&legacy(&harness, "files__big").await.text()).await;
         assert_eq!(peer.head().await.status, 200);
         read(&mut peer, "be").await;
         say(&more, text);
@@ -122,43 +122,43 @@ async fn an_answer_that_breaks_is_cut_and_never_ended() {
         drain(&mut peer).await;
         // Behind the last chunk of an answer that has ended the connection would stay.
         assert!(peer.is_closed().await);
-        assert_eq!(world.entry().await.outcome, Outcome::Failed(code));
+        assert_eq!(harness.entry().await.outcome, Outcome::Failed(code));
     }
 }
 
 #[tokio::test]
 async fn a_client_that_goes_away_in_the_middle_ends_its_call() {
-    let world = World::new().await;
-    let more = world.comes(BEGIN);
-    let mut peer = world.peer().await;
-    peer.send(&legacy(&world, "files__big").await.text()).await;
+    let harness = Harness::new().await;
+    let more = harness.comes(BEGIN);
+    let mut peer = harness.peer().await;
+    peer.send(&legacy(&harness, "files__big").await.text()).await;
     peer.head().await;
     read(&mut peer, "be").await;
     drop(peer);
     tokio::time::timeout(Duration::from_secs(20), more.closed()).await.unwrap();
-    assert_eq!(world.entry().await.outcome, Outcome::Abandoned);
-    let metrics = world.ask(&request("GET", "/metrics")).await.body;
+    assert_eq!(harness.entry().await.outcome, Outcome::Abandoned);
+    let metrics = harness.ask(&request("GET", "/metrics")).await.body;
     assert!(metrics.contains("capstan_calls_total{outcome=\"abandoned\"} 1"), "{metrics}");
     assert!(metrics.contains("capstan_calls_in_flight 0"), "{metrics}");
 }
 
 #[tokio::test]
 async fn an_answer_that_is_taken_back_in_the_middle_is_cut() {
-    let world = World::new().await;
-    let id = world.session("2025-11-25").await;
+    let harness = Harness::new().await;
+    let id = harness.session("2025-11-25").await;
     let said = |body: &str| post("/mcp", body).with("Mcp-Session-Id", &id);
     let cancelled =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}"#;
     for how in [said(cancelled), request("DELETE", "/mcp").with("Mcp-Session-Id", &id)] {
-        let more = world.comes(BEGIN);
-        let mut peer = world.peer().await;
+        let more = harness.comes(BEGIN);
+        let mut peer = harness.peer().await;
         peer.send(&said(&call(3, "files__big")).text()).await;
         assert_eq!(peer.head().await.status, 200);
         read(&mut peer, "be").await;
         // Its id is taken for as long as it comes.
-        let again = world.ask(&said(&call(3, "files__say"))).await;
+        let again = harness.ask(&said(&call(3, "files__say"))).await;
         assert!(again.body.contains("still running"), "{}", again.body);
-        world.ask(&how).await;
+        harness.ask(&how).await;
         drain(&mut peer).await;
         assert!(peer.is_closed().await);
         tokio::time::timeout(Duration::from_secs(20), more.closed()).await.unwrap();
@@ -167,7 +167,7 @@ async fn an_answer_that_is_taken_back_in_the_middle_is_cut() {
 
 #[tokio::test]
 async fn only_who_takes_json_and_was_told_nothing_gets_an_answer_as_it_comes() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     for (tool, accept, expected) in [
         ("files__say", "application/json, text/event-stream", true),
         ("files__say", "application/json", true),
@@ -175,24 +175,24 @@ async fn only_who_takes_json_and_was_told_nothing_gets_an_answer_as_it_comes() {
         ("files__talk", "application/json, text/event-stream", false),
         ("files__talk", "application/json", false),
     ] {
-        let asked = legacy(&world, tool).await.with("Accept", accept);
-        world.ask(&asked).await;
-        let wishes = world.server.wishes.lock().unwrap().pop();
+        let asked = legacy(&harness, tool).await.with("Accept", accept);
+        harness.ask(&asked).await;
+        let wishes = harness.server.wishes.lock().unwrap().pop();
         assert_eq!(wishes, Some(expected), "{tool} {accept}");
     }
-    let id = world.session("2025-03-26").await;
+    let id = harness.session("2025-03-26").await;
     let batch = format!("[{}]", call(2, "files__say"));
-    world.ask(&post("/mcp", &batch).with("Mcp-Session-Id", &id)).await;
-    assert_eq!(world.server.wishes.lock().unwrap().pop(), Some(false));
+    harness.ask(&post("/mcp", &batch).with("Mcp-Session-Id", &id)).await;
+    assert_eq!(harness.server.wishes.lock().unwrap().pop(), Some(false));
 }
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_stops_the_server() {
     const PIECE: usize = 64 * 1024;
-    let world = World::new().await;
-    let more = world.comes(BEGIN);
-    let mut peer = world.peer().await;
-    peer.send(&legacy(&world, "files__big").await.text()).await;
+    let harness = Harness::new().await;
+    let more = harness.comes(BEGIN);
+    let mut peer = harness.peer().await;
+    peer.send(&legacy(&harness, "files__big").await.text()).await;
     peer.head().await;
     // More than the system holds for us on the way, and less than the limit.
     let piece = "y".repeat(PIECE);
@@ -203,7 +203,7 @@ async fn a_client_that_reads_nothing_stops_the_server() {
     let (mut before, mut taken) = (1, 0);
     while before != taken {
         tokio::time::sleep(Duration::from_millis(100)).await;
-        (before, taken) = (taken, world.server.taken.load(Ordering::Relaxed));
+        (before, taken) = (taken, harness.server.taken.load(Ordering::Relaxed));
     }
     assert!(taken < 9 << 20, "all of it is held");
     say(&more, "\"}]}}");

@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use crate::world::{World, settings};
+use crate::harness::{Harness, settings};
 use capstan_testkit::http::{HttpConnection, request};
 
 fn file(name: &str) -> PathBuf {
@@ -22,20 +22,20 @@ fn file(name: &str) -> PathBuf {
 async fn a_certificate_makes_connections_encrypted() {
     let mut settings = settings();
     settings.tls = Some(Tls { cert: file("cert.pem"), key: file("key.pem") });
-    let world = World::with(settings).await;
+    let harness = Harness::with(settings).await;
 
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(file("cert.pem")).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
-    let stream = TcpStream::connect(world.address).await.unwrap();
+    let stream = TcpStream::connect(harness.address).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
     assert_eq!(HttpConnection::over(stream).ask(&request("GET", "/health")).await.head.status, 200);
 
     // Clear text gets no answer of ours.
-    let mut clear = world.peer().await;
+    let mut clear = harness.peer().await;
     clear.send(&request("GET", "/health").text()).await;
     assert!(!clear.starts_with_http().await);
 }

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use capstan_hub::trace::{Ending, Side, Span, Step, TraceContext, Tracer};
 use capstan_model::ServerName;
 
-use crate::world::{World, call, settings};
+use crate::harness::{Harness, call, settings};
 use capstan_testkit::http::{HttpRequest, post};
 
 const ONE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const TWO: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const OURS: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-1111111111111111-01";
 
-/// Writes down what it sees, a line each.
+/// Records each step of a span in a line.
 #[derive(Clone, Default)]
 struct Watcher(Arc<Mutex<Vec<String>>>);
 
@@ -71,8 +71,8 @@ impl Drop for Seen {
 }
 
 /// A call in a session, with nothing in `_meta`.
-async fn bare(world: &World, tool: &str, meta: &str) -> HttpRequest {
-    let session = world.session("2025-06-18").await;
+async fn bare(harness: &Harness, tool: &str, meta: &str) -> HttpRequest {
+    let session = harness.session("2025-06-18").await;
     let params = format!(r#"{{"name":"{tool}","arguments":{{}}{meta}}}"#);
     let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
     post("/mcp", &body).with("Mcp-Session-Id", &session)
@@ -84,7 +84,7 @@ fn meta(parent: &str) -> String {
 
 #[tokio::test]
 async fn without_a_watcher_a_place_in_a_trace_is_passed_on_as_it_came() {
-    let world = World::new().await;
+    let harness = Harness::new().await;
     let cases = [
         ("", None, ""),
         ("", Some(ONE), &*meta(ONE)),
@@ -93,12 +93,12 @@ async fn without_a_watcher_a_place_in_a_trace_is_passed_on_as_it_came() {
         ("", Some("nonsense"), ""),
     ];
     for (meta, header, expected) in cases {
-        let mut ask = bare(&world, "files__say", meta).await;
+        let mut ask = bare(&harness, "files__say", meta).await;
         if let Some(header) = header {
             ask = ask.with("traceparent", header);
         }
-        assert_eq!(world.ask(&ask).await.head.status, 200);
-        let sent = world.server.sent.lock().unwrap().pop().unwrap();
+        assert_eq!(harness.ask(&ask).await.head.status, 200);
+        let sent = harness.server.sent.lock().unwrap().pop().unwrap();
         assert_eq!(sent, format!(r#"{{"name":"say","arguments":{{}}{expected}}}"#), "{header:?}");
     }
 }
@@ -106,7 +106,7 @@ async fn without_a_watcher_a_place_in_a_trace_is_passed_on_as_it_came() {
 #[tokio::test]
 async fn a_watcher_sees_every_call_and_servers_are_told_its_place() {
     let watcher = Watcher::default();
-    let world = World::watched(settings(), Some(Arc::new(watcher.clone()))).await;
+    let harness = Harness::watched(settings(), Some(Arc::new(watcher.clone()))).await;
     let by = "by anonymous in 2025-06-18 from";
     let cases = [
         ("files__say", "", format!("{by} nowhere at files: Answered")),
@@ -118,11 +118,11 @@ async fn a_watcher_sees_every_call_and_servers_are_told_its_place() {
         ),
     ];
     for (tool, header, expected) in cases {
-        let ask = bare(&world, tool, "").await.with("traceparent", header);
-        world.ask(&ask).await;
+        let ask = bare(&harness, tool, "").await.with("traceparent", header);
+        harness.ask(&ask).await;
         assert_eq!(watcher.lines(), [format!("tools/call {tool} {expected}")]);
     }
-    let sent = world.server.sent.lock().unwrap().clone();
+    let sent = harness.server.sent.lock().unwrap().clone();
     assert_eq!(sent.len(), 2);
     assert!(sent.iter().all(|sent| sent.contains(&meta(OURS))), "{sent:?}");
 }
@@ -130,14 +130,14 @@ async fn a_watcher_sees_every_call_and_servers_are_told_its_place() {
 #[tokio::test]
 async fn a_watcher_sees_that_a_call_was_given_up() {
     let watcher = Watcher::default();
-    let world = World::watched(settings(), Some(Arc::new(watcher.clone()))).await;
-    let session = world.session("2025-06-18").await;
-    let mut peer = world.peer().await;
+    let harness = Harness::watched(settings(), Some(Arc::new(watcher.clone()))).await;
+    let session = harness.session("2025-06-18").await;
+    let mut peer = harness.peer().await;
     let wait = post("/mcp", &call(1, "files__wait")).with("Mcp-Session-Id", &session);
     peer.send(&wait.text()).await;
-    world.server.waits(1).await;
+    harness.server.waits(1).await;
     drop(peer);
-    world.server.waits(0).await;
+    harness.server.waits(0).await;
     // The span goes with the call, in the same breath.
     let lines = loop {
         match watcher.lines() {

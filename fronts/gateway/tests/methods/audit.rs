@@ -4,7 +4,7 @@ use capstan_gateway::View;
 use capstan_hub::Outcome;
 use capstan_model::Kind;
 
-use crate::world::{Server, World};
+use crate::harness::{Harness, Server};
 
 #[tokio::test]
 async fn a_client_that_leaves_before_its_call_runs_leaves_one_abandoned_entry() {
@@ -12,16 +12,16 @@ async fn a_client_that_leaves_before_its_call_runs_leaves_one_abandoned_entry() 
         ("tools/call", r#"{"name":"a__t"}"#, Kind::Tool),
         ("resources/read", r#"{"uri":"a://t"}"#, Kind::Resource),
     ] {
-        let world = World::new(vec![Server::new("a")]);
-        let client = world.legacy(View::All, "{}").await;
-        world.take_sent();
-        drop(world.start(&client, method, params));
-        while world.entries().is_empty() {
+        let harness = Harness::new(vec![Server::new("a")]);
+        let client = harness.legacy(View::All, "{}").await;
+        harness.take_sent();
+        drop(harness.start(&client, method, params));
+        while harness.entries().is_empty() {
             tokio::task::yield_now().await;
         }
-        let entries = world.entries();
+        let entries = harness.entries();
         let seen: Vec<_> = entries.iter().map(|entry| (entry.kind, entry.outcome)).collect();
         assert_eq!(seen, [(kind, Outcome::Abandoned)], "{method}");
-        assert_eq!(world.take_sent(), [""; 0], "{method}");
+        assert_eq!(harness.take_sent(), [""; 0], "{method}");
     }
 }

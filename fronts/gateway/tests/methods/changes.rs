@@ -1,4 +1,4 @@
-//! Lists that change: who is told, and when.
+//! Changes of lists, and the notifications about them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::world::{LIMIT, Server, World, allowing, items, member};
+use crate::harness::{Harness, LIMIT, Server, allowing, items, member};
 
 fn one(server: &str) -> View {
     View::One(server.parse().unwrap())
@@ -42,16 +42,16 @@ fn growing(name: &str, answers: usize) -> (Server, Arc<Notify>) {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_answer_keeps_no_change_of_another_back() {
     let ((slow, hangs), (fast, _)) = (growing("slow", 1), growing("fast", usize::MAX));
-    let world = World::new(vec![slow, fast]);
+    let harness = Harness::new(vec![slow, fast]);
     for server in ["slow", "fast"] {
-        let client = world.legacy(one(server), "{}").await;
-        world.ask(&client, "tools/list", "{}").await;
+        let client = harness.legacy(one(server), "{}").await;
+        harness.ask(&client, "tools/list", "{}").await;
     }
-    let client = world.legacy(one("fast"), "{}").await;
+    let client = harness.legacy(one("fast"), "{}").await;
     let mut inbox = client.open_inbox();
-    world.gateway.list_changed(&"slow".parse().unwrap(), Listing::Tools);
+    harness.gateway.list_changed(&"slow".parse().unwrap(), Listing::Tools);
     timeout(LIMIT, hangs.notified()).await.unwrap();
-    world.gateway.list_changed(&"fast".parse().unwrap(), Listing::Tools);
+    harness.gateway.list_changed(&"fast".parse().unwrap(), Listing::Tools);
     let told = timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
     assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
 }
@@ -69,17 +69,17 @@ async fn of_many_changes_at_once_no_kind_is_lost() {
         };
         std::future::ready(items(&[item])).boxed()
     };
-    let world = World::new(vec![Server::new("a").listing(lists)]);
-    let client = world.legacy(one("a"), "{}").await;
+    let harness = Harness::new(vec![Server::new("a").listing(lists)]);
+    let client = harness.legacy(one("a"), "{}").await;
     for method in ["tools/list", "prompts/list", "resources/list"] {
-        world.ask(&client, method, "{}").await;
+        harness.ask(&client, method, "{}").await;
     }
     let mut inbox = client.open_inbox();
     for _ in 0..1000 {
-        world.gateway.list_changed(&"a".parse().unwrap(), Listing::Tools);
+        harness.gateway.list_changed(&"a".parse().unwrap(), Listing::Tools);
     }
-    world.gateway.list_changed(&"a".parse().unwrap(), Listing::Prompts);
-    world.gateway.list_changed(&"a".parse().unwrap(), Listing::Resources);
+    harness.gateway.list_changed(&"a".parse().unwrap(), Listing::Prompts);
+    harness.gateway.list_changed(&"a".parse().unwrap(), Listing::Resources);
     let mut told = Vec::new();
     for _ in 0..3 {
         let message = timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
@@ -92,20 +92,20 @@ async fn of_many_changes_at_once_no_kind_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_changes_when_a_rule_ceases_to_count() {
-    let world = World::with(vec![Server::new("a").with_tools(&["read", "drop"])], |hub| {
+    let harness = Harness::with(vec![Server::new("a").with_tools(&["read", "drop"])], |hub| {
         let mut policy = allowing(hub.servers());
         let rule = Rule::new(Pattern::parse("*drop").unwrap(), "permissions.deny");
         let end = Some(Timestamp::from_second(60).unwrap());
         policy.permissions.global.deny = vec![Rule { expires_at: end, ..rule }];
         hub.policy = Arc::new(policy.compile());
     });
-    let client = world.legacy(View::All, "{}").await;
+    let client = harness.legacy(View::All, "{}").await;
     let mut inbox = client.open_inbox();
-    let before = world.ask(&client, "tools/list", "{}").await.answer;
+    let before = harness.ask(&client, "tools/list", "{}").await.answer;
     assert!(before.contains("a__read") && !before.contains("a__drop"), "{before}");
     // Told without anybody asking.
     let told = timeout(2 * LIMIT * 2, inbox.recv()).await.unwrap().unwrap();
     assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
-    let after = world.ask(&client, "tools/list", "{}").await.answer;
+    let after = harness.ask(&client, "tools/list", "{}").await.answer;
     assert!(after.contains("a__drop"), "{after}");
 }

@@ -12,19 +12,19 @@ use futures::future::{pending, ready};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use crate::harness::{Harness, LIMIT, Server, To, allowing, finish, json, member};
 use crate::tasks::{ABLE, modern, text};
-use crate::world::{LIMIT, Server, To, World, allowing, finish, json, member};
 
 const LISTEN: &str = "subscriptions/listen";
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 const TASKS: &str = "notifications/tasks";
 
-/// Those who hear what a server tells of tasks, for as long as it is to tell it.
-type Hearers = Arc<Mutex<Vec<Weak<dyn Subscriber>>>>;
+/// The subscribers to a server's task notifications, while their subscriptions last.
+type Subscriptions = Arc<Mutex<Vec<Weak<dyn Subscriber>>>>;
 
-/// A server that tells of the tasks it accepts, of those that it is asked for.
-fn telling(name: &str, accepts: fn(&Json) -> Json) -> (Server, Hearers) {
-    let hearers = Hearers::default();
+/// A server that notifies about the tasks that `accepts` selects.
+fn telling(name: &str, accepts: fn(&Json) -> Json) -> (Server, Subscriptions) {
+    let hearers = Subscriptions::default();
     let heard = Arc::clone(&hearers);
     let server = modern(name).answering(move |method, params, to| {
         let To::Subscriber(subscriber, capabilities) = to else {
@@ -45,37 +45,37 @@ fn telling(name: &str, accepts: fn(&Json) -> Json) -> (Server, Hearers) {
 }
 
 /// A server that tells of all tasks it is asked for.
-fn willing(name: &str) -> (Server, Hearers) {
+fn willing(name: &str) -> (Server, Subscriptions) {
     telling(name, Clone::clone)
 }
 
-fn listening(hearers: &Hearers) -> usize {
+fn listening(hearers: &Subscriptions) -> usize {
     hearers.lock().unwrap().iter().filter(|one| one.strong_count() > 0).count()
 }
 
 #[track_caller]
-fn tell(hearers: &Hearers, task: &str) {
+fn tell(hearers: &Subscriptions, task: &str) {
     let hearer = hearers.lock().unwrap().iter().find_map(Weak::upgrade);
     hearer.unwrap().notify(TASKS, &json(task));
 }
 
 /// Has a server make a task: its id.
-async fn start(world: &World, server: &str) -> String {
+async fn start(harness: &Harness, server: &str) -> String {
     let call = format!(r#"{{"name":"{server}__t"}}"#);
-    let said = world.ask_modern((View::All, ABLE), "tools/call", &call).await;
-    world.take_sent();
+    let said = harness.ask_modern(View::All, ABLE, "tools/call", &call).await;
+    harness.take_sent();
     text(&said.answer, "result.taskId")
 }
 
 /// Listens to tasks, and to changes of tools.
-fn listen(world: &World, subject: &str, ids: &[&str]) -> Exchange {
+fn listen(harness: &Harness, subject: &str, ids: &[&str]) -> Exchange {
     let ids: Vec<Json> = ids.iter().map(|id| compose::string(id)).collect();
     let ids = compose::array(&ids);
     let wanted = format!(r#"{{"notifications":{{"taskIds":{ids},"toolsListChanged":true}}}}"#);
-    world.start_as(subject, (View::All, ABLE), LISTEN, &wanted)
+    harness.start_as(subject, View::All, ABLE, LISTEN, &wanted)
 }
 
-/// What is told next; `None` when that is the answer.
+/// The next message; `None` if it is the answer.
 async fn hear(listening: &mut Exchange) -> Option<String> {
     match timeout(LIMIT, listening.next()).await.unwrap().unwrap() {
         Out::Message(message) => Some(String::from_utf8(message.to_vec()).unwrap()),
@@ -94,11 +94,11 @@ async fn accepted(listening: &mut Exchange) -> String {
 #[tokio::test]
 async fn how_a_task_goes_is_told_byte_for_byte_until_it_is_over_or_nobody_listens() {
     let ((a, of_a), (b, of_b)) = (willing("a"), willing("b"));
-    let world = World::new(vec![a, b]);
-    let (first, second) = (start(&world, "a").await, start(&world, "b").await);
-    let mut stream = listen(&world, "anonymous", &[&second, &first, &first]);
+    let harness = Harness::new(vec![a, b]);
+    let (first, second) = (start(&harness, "a").await, start(&harness, "b").await);
+    let mut stream = listen(&harness, "anonymous", &[&second, &first, &first]);
     assert_eq!(accepted(&mut stream).await, format!(r#"["{first}","{second}"]"#));
-    let sent = world.take_sent();
+    let sent = harness.take_sent();
     assert_eq!(sent, ["a", "b"].map(|name| format!(r#"{name} {LISTEN} ["1"]"#)));
 
     let tag = "io.modelcontextprotocol/subscriptionId";
@@ -129,19 +129,19 @@ async fn how_a_task_goes_is_told_byte_for_byte_until_it_is_over_or_nobody_listen
 
 #[tokio::test]
 async fn nobody_is_asked_about_tasks_of_others_or_of_nobody() {
-    let world = World::new(vec![willing("a").0]);
-    let id = start(&world, "a").await;
+    let harness = Harness::new(vec![willing("a").0]);
+    let id = start(&harness, "a").await;
     for (subject, ids) in
         [("bob", [id.as_str(), "1"]), ("anonymous", ["1", "task-1"]), ("anonymous", ["", "a"])]
     {
-        assert_eq!(accepted(&mut listen(&world, subject, &ids)).await, "", "{subject} {ids:?}");
+        assert_eq!(accepted(&mut listen(&harness, subject, &ids)).await, "", "{subject} {ids:?}");
     }
     let wanted = format!(r#"{{"notifications":{{"taskIds":["{id}"]}}}}"#);
-    let said = world.ask_modern((View::All, "{}"), LISTEN, &wanted).await;
+    let said = harness.ask_modern(View::All, "{}", LISTEN, &wanted).await;
     assert_eq!(member(&said.answer, "error.code"), "-32021");
     let required = member(&said.answer, "error.data.requiredCapabilities");
     assert_eq!(required, r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#);
-    assert!(world.take_sent().is_empty());
+    assert!(harness.take_sent().is_empty());
 }
 
 #[tokio::test]
@@ -153,33 +153,33 @@ async fn what_a_server_does_not_tell_of_is_left_out() {
     });
     let (b, of_b) = telling("b", |_| json(r#"["2"]"#));
     let (c, of_c) = telling("c", |_| json("7"));
-    let world = World::new(vec![refuses, b, c]);
-    let ids = [start(&world, "a").await, start(&world, "b").await, start(&world, "c").await];
-    let mut stream = listen(&world, "anonymous", &ids.each_ref().map(String::as_str));
+    let harness = Harness::new(vec![refuses, b, c]);
+    let ids = [start(&harness, "a").await, start(&harness, "b").await, start(&harness, "c").await];
+    let mut stream = listen(&harness, "anonymous", &ids.each_ref().map(String::as_str));
     assert_eq!(accepted(&mut stream).await, "");
     assert_eq!((listening(&of_b), listening(&of_c)), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_says_nothing_is_not_waited_for_for_ever() {
-    let world = World::new(vec![modern("a").answering(|_, _, _| pending().boxed())]);
-    let id = start(&world, "a").await;
-    assert_eq!(accepted(&mut listen(&world, "anonymous", &[&id])).await, "");
+    let harness = Harness::new(vec![modern("a").answering(|_, _, _| pending().boxed())]);
+    let id = start(&harness, "a").await;
+    assert_eq!(accepted(&mut listen(&harness, "anonymous", &[&id])).await, "");
 }
 
 #[tokio::test]
 async fn what_a_task_may_not_ask_is_not_told_but_declined() {
     let asked = r#"{"taskId":"1","status":"input_required","inputRequests":{"f":{"method":"elicitation/create","params":{"message":"Sure?"}},"s":{"method":"sampling/createMessage","params":{}}}}"#;
     let (a, of_a) = willing("a");
-    let world = World::new(vec![a]);
-    let id = start(&world, "a").await;
-    let mut stream = listen(&world, "anonymous", &[&id]);
+    let harness = Harness::new(vec![a]);
+    let id = start(&harness, "a").await;
+    let mut stream = listen(&harness, "anonymous", &[&id]);
     accepted(&mut stream).await;
-    world.take_sent();
+    harness.take_sent();
     tell(&of_a, asked);
     assert_eq!(member(&hear(&mut stream).await.unwrap(), "params.inputRequests"), "{}");
     let declined = r#"{"taskId":"1","inputResponses":{"f":{"action":"decline"}}}"#;
-    assert_eq!(world.take_sent(), [format!("a tasks/update {declined}")]);
+    assert_eq!(harness.take_sent(), [format!("a tasks/update {declined}")]);
     // To what is left there is no answer, and a server may tell of its task for each that it gets.
     let left = object::without_member(&object::get(&json(asked), "inputRequests").unwrap(), "f");
     tell(
@@ -187,7 +187,7 @@ async fn what_a_task_may_not_ask_is_not_told_but_declined() {
         &object::with_member(&json(asked), "inputRequests", &left.unwrap()).unwrap().to_string(),
     );
     assert_eq!(member(&hear(&mut stream).await.unwrap(), "params.inputRequests"), "{}");
-    assert!(world.take_sent().is_empty());
+    assert!(harness.take_sent().is_empty());
 }
 
 #[tokio::test]
@@ -196,16 +196,16 @@ async fn what_may_be_asked_is_told_with_the_name_of_its_server_unless_a_rule_for
     let able = r#"{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
     for (denied, message) in [("b", r#""[a] Sure?""#), ("a", "")] {
         let (a, of_a) = willing("a");
-        let world = World::with(vec![a, modern("b")], |hub| {
+        let harness = Harness::with(vec![a, modern("b")], |hub| {
             let pattern = Pattern::parse(&format!("Elicit({denied})")).unwrap();
             let mut policy = allowing(hub.servers());
             policy.permissions.global.deny = vec![Rule::new(pattern, "permissions.deny")];
             hub.policy = Arc::new(policy.compile());
         });
-        let id = start(&world, "a").await;
+        let id = start(&harness, "a").await;
         let wanted =
             format!(r#"{{"notifications":{{"toolsListChanged":true,"taskIds":["{id}"]}}}}"#);
-        let mut stream = world.start_modern((View::All, able), LISTEN, &wanted);
+        let mut stream = harness.start_modern(View::All, able, LISTEN, &wanted);
         accepted(&mut stream).await;
         tell(&of_a, asked);
         let told = hear(&mut stream).await.unwrap();
@@ -222,9 +222,9 @@ async fn a_client_that_cannot_be_told_how_its_task_goes_on_is_sent_away() {
     // A message that is too large, and more than there is room for.
     for (said, told) in [(one(&too_large), 0), (&[large.clone(), large.clone(), large][..], 1)] {
         let (a, of_a) = willing("a");
-        let world = World::new(vec![a]);
-        let id = start(&world, "a").await;
-        let mut stream = listen(&world, "anonymous", &[&id]);
+        let harness = Harness::new(vec![a]);
+        let id = start(&harness, "a").await;
+        let mut stream = listen(&harness, "anonymous", &[&id]);
         accepted(&mut stream).await;
         tell(&of_a, working);
         hear(&mut stream).await.unwrap();
@@ -242,12 +242,12 @@ async fn a_client_that_cannot_be_told_how_its_task_goes_on_is_sent_away() {
 #[tokio::test]
 async fn a_task_whose_id_its_server_has_given_away_is_told_to_nobody_before() {
     let (a, of_a) = willing("a");
-    let world = World::new(vec![a]);
-    let id = start(&world, "a").await;
-    let mut stream = listen(&world, "anonymous", &[&id]);
+    let harness = Harness::new(vec![a]);
+    let id = start(&harness, "a").await;
+    let mut stream = listen(&harness, "anonymous", &[&id]);
     accepted(&mut stream).await;
     let call = r#"{"name":"a__t"}"#;
-    let made = finish(world.start_as("bob", (View::All, ABLE), "tools/call", call)).await;
+    let made = finish(harness.start_as("bob", View::All, ABLE, "tools/call", call)).await;
     assert_ne!(text(&made.answer, "result.taskId"), id);
     tell(&of_a, r#"{"taskId":"1","status":"completed","result":{"of":"bob"}}"#);
     assert_eq!(hear(&mut stream).await, None);
@@ -271,9 +271,9 @@ async fn the_end_of_a_subscription_is_the_end_of_the_stream_unless_all_was_told(
             }
             .boxed()
         });
-        let world = World::new(vec![a]);
-        let id = start(&world, "a").await;
-        let mut stream = listen(&world, "anonymous", &[&id]);
+        let harness = Harness::new(vec![a]);
+        let id = start(&harness, "a").await;
+        let mut stream = listen(&harness, "anonymous", &[&id]);
         accepted(&mut stream).await;
         go.notify_one();
         assert_eq!(text(&hear(&mut stream).await.unwrap(), "params.status"), status);

@@ -1,4 +1,4 @@
-//! What is there for all, and that no client can use it up.
+//! Shared resources, which no client can exhaust.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use capstan_model::Caller;
 use capstan_wire::RequestId;
 use futures::FutureExt as _;
 
-use crate::world::{Server, World, finish, json, member};
+use crate::harness::{Harness, Server, finish, json, member};
 
 /// A legacy server whose tool asks and answers with what it was told.
 fn asks() -> Server {
@@ -23,13 +23,13 @@ fn asks() -> Server {
 
 #[tokio::test]
 async fn a_client_with_many_calls_that_wait_leaves_room_for_others() {
-    let world = World::with(vec![asks()], |hub| hub.limits.max_questions = 10_000);
+    let harness = Harness::with(vec![asks()], |hub| hub.limits.max_questions = 10_000);
     let call = async |client: &str| {
         let params = format!(
             r#"{{"name":"a__t","_meta":{{"io.modelcontextprotocol/clientInfo":{{"name":"{client}"}}}}}}"#
         );
-        let who = (View::All, r#"{"elicitation":{}}"#);
-        let said = world.ask_modern(who, "tools/call", &params).await;
+        let able = r#"{"elicitation":{}}"#;
+        let said = harness.ask_modern(View::All, able, "tools/call", &params).await;
         member(&said.answer, "result.resultType")
     };
     for _ in 0..128 {
@@ -42,20 +42,20 @@ async fn a_client_with_many_calls_that_wait_leaves_room_for_others() {
 #[tokio::test]
 async fn a_client_with_many_open_questions_leaves_room_for_others() {
     // A quarter is one.
-    let world = World::with(vec![asks()], |hub| hub.limits.max_questions = 4);
+    let harness = Harness::with(vec![asks()], |hub| hub.limits.max_questions = 4);
     let greet = async |name: &str| {
         let able = r#"{"elicitation":{}}"#;
-        world.named(name, View::All, able).await
+        harness.named(name, View::All, able).await
     };
     let (greedy, modest) = (greet("greedy").await, greet("modest").await);
     let mut waiting = Vec::new();
     for client in [&greedy, &modest] {
-        let mut exchange = world.start(client, "tools/call", r#"{"name":"a__t"}"#);
+        let mut exchange = harness.start(client, "tools/call", r#"{"name":"a__t"}"#);
         let asked = exchange.next().await;
         assert!(matches!(asked, Some(capstan_gateway::Out::Message(_))));
         waiting.push(exchange);
     }
-    let again = world.gateway.request(
+    let again = harness.gateway.request(
         &greedy,
         RequestId::Number(2),
         "tools/call",
@@ -68,42 +68,43 @@ async fn a_client_with_many_open_questions_leaves_room_for_others() {
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_goes_without_a_word_is_forgotten() {
-    let world = World::new(vec![Server::new("a")]);
-    let client = world.legacy(View::All, "{}").await;
-    assert!(world.gateway.metrics().contains("\ncapstan_sessions 1\n"));
+    let harness = Harness::new(vec![Server::new("a")]);
+    let client = harness.legacy(View::All, "{}").await;
+    assert!(harness.gateway.metrics().contains("\ncapstan_sessions 1\n"));
     drop(client);
     tokio::time::sleep(std::time::Duration::from_secs(6)).await;
-    assert!(world.gateway.metrics().contains("\ncapstan_sessions 0\n"));
+    assert!(harness.gateway.metrics().contains("\ncapstan_sessions 0\n"));
 }
 
 /// Calls a tool as a modern client of this name from this address; whether it may.
-async fn may_call(world: &World, name: &str, address: &str) -> bool {
+async fn may_call(harness: &Harness, name: &str, address: &str) -> bool {
     let caller = Arc::new(Caller::stranger(Some(address.parse().unwrap())));
     let params = json(&format!(
         r#"{{"name":"a__t","arguments":{{}},"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"io.modelcontextprotocol/clientInfo":{{"name":"{name}"}}}}}}"#
     ));
-    let (id, party) = (RequestId::Number(1), world.gateway.stateless(caller, View::All));
-    let client = world.gateway.modern(&id, Some(&params), party).unwrap();
-    let said = finish(world.gateway.request(&client, id, "tools/call", Some(params))).await;
+    let (id, context) =
+        (RequestId::Number(1), harness.gateway.stateless_context(caller, View::All));
+    let client = harness.gateway.modern(&id, Some(&params), context).unwrap();
+    let said = finish(harness.gateway.request(&client, id, "tools/call", Some(params))).await;
     !said.answer.contains("quota")
 }
 
 #[tokio::test]
 async fn a_new_name_each_time_is_no_new_quota_each_time() {
-    let world = World::with(vec![Server::new("a")], |hub| hub.limits.quota = Some(1));
+    let harness = Harness::with(vec![Server::new("a")], |hub| hub.limits.quota = Some(1));
     for name in ["honest", "1", "2", "3", "4", "5", "6", "7"] {
-        assert!(may_call(&world, name, "10.0.0.1").await, "{name}");
-        assert!(!may_call(&world, name, "10.0.0.1").await, "{name} again");
+        assert!(may_call(&harness, name, "10.0.0.1").await, "{name}");
+        assert!(!may_call(&harness, name, "10.0.0.1").await, "{name} again");
     }
     // All further names have one more together.
-    assert!(may_call(&world, "8", "10.0.0.1").await);
+    assert!(may_call(&harness, "8", "10.0.0.1").await);
     for name in 9..50 {
-        assert!(!may_call(&world, &name.to_string(), "10.0.0.1").await, "{name}");
+        assert!(!may_call(&harness, &name.to_string(), "10.0.0.1").await, "{name}");
     }
     // Others are not concerned.
     for name in ["a", "b"] {
-        assert!(may_call(&world, name, "10.0.0.2").await, "{name}");
+        assert!(may_call(&harness, name, "10.0.0.2").await, "{name}");
     }
     // A quota is that of caller and name, wherever they come from.
-    assert!(!may_call(&world, "honest", "10.0.0.2").await);
+    assert!(!may_call(&harness, "honest", "10.0.0.2").await);
 }

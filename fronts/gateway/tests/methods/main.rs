@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
-mod world;
+mod harness;
 
 mod audit;
 mod changes;

@@ -1,5 +1,4 @@
-//! What servers ask: who is asked, in whose name, and what becomes of a question that nobody waits
-//! for any more.
+//! Questions of servers: who is asked, on whose behalf, and the end of abandoned questions.
 
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use futures::FutureExt as _;
 use futures::future::{ready, select};
 use tokio::sync::Notify;
 
-use crate::world::{Given, Server, World, allowing, follow, json, member};
+use crate::harness::{Given, Harness, Server, allowing, follow, json, member};
 
 const FORMS: &str = r#"{"elicitation":{}}"#;
 
@@ -44,9 +43,9 @@ fn impatient(go: &Arc<Notify>) -> Server {
 #[tokio::test]
 async fn a_question_of_a_call_that_is_over_is_taken_back() {
     let go = Arc::new(Notify::new());
-    let world = World::new(vec![impatient(&go)]);
-    let client = world.legacy(View::All, FORMS).await;
-    let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |message| {
+    let harness = Harness::new(vec![impatient(&go)]);
+    let client = harness.legacy(View::All, FORMS).await;
+    let said = follow(harness.start(&client, "tools/call", r#"{"name":"a__t"}"#), |message| {
         if message.contains("elicitation/create") {
             go.notify_one();
         }
@@ -60,9 +59,9 @@ async fn a_question_of_a_call_that_is_over_is_taken_back() {
 
 #[tokio::test]
 async fn a_question_of_a_call_that_its_client_gives_up_is_taken_back() {
-    let world = World::new(vec![impatient(&Arc::default())]);
-    let client = world.legacy(View::All, FORMS).await;
-    let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |message| {
+    let harness = Harness::new(vec![impatient(&Arc::default())]);
+    let client = harness.legacy(View::All, FORMS).await;
+    let said = follow(harness.start(&client, "tools/call", r#"{"name":"a__t"}"#), |message| {
         if message.contains("elicitation/create") {
             client.cancel(&capstan_wire::RequestId::Number(1));
         }
@@ -75,9 +74,9 @@ async fn a_question_of_a_call_that_its_client_gives_up_is_taken_back() {
 #[tokio::test]
 async fn a_question_that_was_answered_is_not_taken_back() {
     let server = Server::new("a").running(|_, back| ask(&back, Asking::Elicit));
-    let world = World::new(vec![server]);
-    let client = world.legacy(View::All, FORMS).await;
-    let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |_| {
+    let harness = Harness::new(vec![server]);
+    let client = harness.legacy(View::All, FORMS).await;
+    let said = follow(harness.start(&client, "tools/call", r#"{"name":"a__t"}"#), |_| {
         let reply = capstan_wire::Reply::Result(json(r#"{"action":"accept"}"#));
         client.take_reply(&capstan_wire::RequestId::Number(1), reply);
     })
@@ -93,9 +92,9 @@ async fn a_question_that_cannot_be_told_is_declined_in_its_own_words() {
         (Asking::Roots, r#"{"code":-1}"#),
     ] {
         let server = Server::new("a").running(move |_, back| ask(&back, asking));
-        let world = World::new(vec![server]);
-        let client = world.legacy(View::All, FORMS).await;
-        let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |message| {
+        let harness = Harness::new(vec![server]);
+        let client = harness.legacy(View::All, FORMS).await;
+        let said = follow(harness.start(&client, "tools/call", r#"{"name":"a__t"}"#), |message| {
             client.unheard(&message.to_owned().into());
         })
         .await;
@@ -108,22 +107,21 @@ async fn a_question_that_cannot_be_told_is_declined_in_its_own_words() {
 async fn an_answer_that_is_no_object_is_none() {
     for odd in [r#""foo""#, "5", "null", "[]"] {
         let server = || Server::new("a").running(|_, back| ask(&back, Asking::Elicit));
-        let world = World::new(vec![server()]);
-        let client = world.legacy(View::All, FORMS).await;
-        let said = follow(world.start(&client, "tools/call", r#"{"name":"a__t"}"#), |_| {
+        let harness = Harness::new(vec![server()]);
+        let client = harness.legacy(View::All, FORMS).await;
+        let said = follow(harness.start(&client, "tools/call", r#"{"name":"a__t"}"#), |_| {
             let reply = capstan_wire::Reply::Result(json(odd));
             client.take_reply(&capstan_wire::RequestId::Number(1), reply);
         })
         .await;
         assert_eq!(member(&said.answer, "result"), r#"{"code":-32603}"#, "{odd}");
 
-        let who = || (View::All, FORMS);
-        let said = world.ask_modern(who(), "tools/call", r#"{"name":"a__t"}"#).await;
+        let said = harness.ask_modern(View::All, FORMS, "tools/call", r#"{"name":"a__t"}"#).await;
         let state = member(&said.answer, "result.requestState");
         let again = format!(
             r#"{{"name":"a__t","requestState":{state},"inputResponses":{{"capstan-1":{odd}}}}}"#
         );
-        let said = world.ask_modern(who(), "tools/call", &again).await;
+        let said = harness.ask_modern(View::All, FORMS, "tools/call", &again).await;
         assert_eq!(member(&said.answer, "result.code"), "-32603", "{odd}");
     }
 }
@@ -146,14 +144,14 @@ async fn a_call_that_goes_on_is_told_of_by_what_its_client_said_last() {
         }
         .boxed()
     };
-    let world = World::new(vec![Server::new("a").running(runs)]);
+    let harness = Harness::new(vec![Server::new("a").running(runs)]);
     let first = r#"{"name":"a__t","_meta":{"progressToken":"one","io.modelcontextprotocol/logLevel":"debug"}}"#;
-    let said = world.ask_modern((View::All, FORMS), "tools/call", first).await;
+    let said = harness.ask_modern(View::All, FORMS, "tools/call", first).await;
     let state = member(&said.answer, "result.requestState");
     let again = format!(
         r#"{{"name":"a__t","requestState":{state},"inputResponses":{{"capstan-1":{{"action":"accept"}}}},"_meta":{{"progressToken":"two","io.modelcontextprotocol/logLevel":"error"}}}}"#
     );
-    let said = world.ask_modern((View::All, FORMS), "tools/call", &again).await;
+    let said = harness.ask_modern(View::All, FORMS, "tools/call", &again).await;
     let [progress, log] = said.messages.as_slice() else { panic!("{said:?}") };
     assert_eq!(member(progress, "params.progressToken"), r#""two""#);
     assert_eq!(member(log, "params.level"), r#""error""#);
@@ -172,10 +170,10 @@ async fn a_question_that_is_passed_on_says_whose_it_is_where_there_are_several()
         (vec![asks("a")], View::All, r#""Sure?""#),
         (vec![asks("a"), asks("b")], View::One("a".parse().unwrap()), r#""Sure?""#),
     ] {
-        let world = World::new(servers);
+        let harness = Harness::new(servers);
         let tool = if view == View::All { "a__t" } else { "t" };
         let call = format!(r#"{{"name":"{tool}"}}"#);
-        let said = world.ask_modern((view, FORMS), "tools/call", &call).await;
+        let said = harness.ask_modern(view, FORMS, "tools/call", &call).await;
         assert_eq!(
             member(&said.answer, "result.inputRequests"),
             format!(
@@ -198,18 +196,18 @@ fn wants_visit() -> Server {
 #[tokio::test]
 async fn a_page_is_asked_for_only_where_it_may_be_and_can_be() {
     const PAGES: &str = r#"{"elicitation":{"url":{}}}"#;
-    let call = async |world: &World, able: &str| {
-        let said = world.ask_modern((View::All, able), "tools/call", r#"{"name":"a__t"}"#).await;
+    let call = async |harness: &Harness, able: &str| {
+        let said = harness.ask_modern(View::All, able, "tools/call", r#"{"name":"a__t"}"#).await;
         member(&said.answer, "error.code")
     };
-    let world = World::new(vec![wants_visit()]);
-    assert_eq!(call(&world, PAGES).await, "");
-    assert_eq!(call(&world, FORMS).await, "-32042");
-    let world = World::with(vec![wants_visit()], |hub| {
+    let harness = Harness::new(vec![wants_visit()]);
+    assert_eq!(call(&harness, PAGES).await, "");
+    assert_eq!(call(&harness, FORMS).await, "-32042");
+    let harness = Harness::with(vec![wants_visit()], |hub| {
         let mut policy = allowing(hub.servers());
         let rule = Rule::new(Pattern::parse("Elicit(a)").unwrap(), "permissions.deny");
         policy.permissions.global.deny = vec![rule];
         hub.policy = Arc::new(policy.compile());
     });
-    assert_eq!(call(&world, PAGES).await, "-32042");
+    assert_eq!(call(&harness, PAGES).await, "-32042");
 }

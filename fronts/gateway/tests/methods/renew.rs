@@ -12,8 +12,8 @@ use capstan_testkit::fakes::Running;
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
+use crate::harness::{Harness, LIMIT, Server, allowing, items, json, member};
 use crate::side_requests::grant_to_readers;
-use crate::world::{LIMIT, Server, World, allowing, items, json, member};
 
 /// A server with one resource.
 fn library(name: &str) -> Server {
@@ -29,8 +29,8 @@ fn library(name: &str) -> Server {
 }
 
 /// A hub with what the one in place has, and a policy of its own.
-fn next(world: &World, change: impl FnOnce(&mut HubBuilder)) -> Arc<Hub> {
-    let hub = world.gateway.hub();
+fn next(harness: &Harness, change: impl FnOnce(&mut HubBuilder)) -> Arc<Hub> {
+    let hub = harness.gateway.hub();
     let mut next = HubBuilder::after(&hub);
     (next.rates, next.catalog) = Default::default();
     for name in hub.servers() {
@@ -47,12 +47,12 @@ fn replaced(hub: &mut HubBuilder, server: Server) {
 
 #[tokio::test(start_paused = true)]
 async fn clients_are_told_if_and_only_if_they_see_something_else() {
-    let world = World::new(vec![Server::new("a").with_tools(&["read", "drop"])]);
-    let client = world.legacy(View::All, "{}").await;
+    let harness = Harness::new(vec![Server::new("a").with_tools(&["read", "drop"])]);
+    let client = harness.legacy(View::All, "{}").await;
     let mut inbox = client.open_inbox();
-    world.ask(&client, "tools/list", "{}").await;
-    world.gateway.renew(&next(&world, |_| ()));
-    let same = world.ask(&client, "tools/list", "{}").await.answer;
+    harness.ask(&client, "tools/list", "{}").await;
+    harness.gateway.renew(&next(&harness, |_| ()));
+    let same = harness.ask(&client, "tools/list", "{}").await.answer;
     assert!(same.contains("a__drop"), "{same}");
     let denied = |hub: &mut HubBuilder| {
         let rule = Rule::new(Pattern::parse("*drop").unwrap(), "permissions.deny");
@@ -60,98 +60,98 @@ async fn clients_are_told_if_and_only_if_they_see_something_else() {
         policy.permissions.global.deny = vec![rule];
         hub.policy = Arc::new(policy.compile());
     };
-    world.gateway.renew(&next(&world, denied));
+    harness.gateway.renew(&next(&harness, denied));
     let told = timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
     assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
-    let fewer = world.ask(&client, "tools/list", "{}").await.answer;
+    let fewer = harness.ask(&client, "tools/list", "{}").await.answer;
     assert!(fewer.contains("a__read") && !fewer.contains("a__drop"), "{fewer}");
-    let refused = world.ask(&client, "tools/call", r#"{"name":"a__drop","arguments":{}}"#).await;
+    let refused = harness.ask(&client, "tools/call", r#"{"name":"a__drop","arguments":{}}"#).await;
     assert!(refused.answer.contains("Unknown tool: a__drop"), "{}", refused.answer);
     assert!(inbox.try_recv().is_err(), "once is enough");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_clients_asked_a_server_to_tell_is_asked_of_whoever_takes_its_place() {
-    let world = World::new(vec![library("a"), Server::new("b")]);
-    let client = world.legacy(View::All, "{}").await;
-    world.ask(&client, "resources/subscribe", r#"{"uri":"x:1"}"#).await;
-    world.ask(&client, "logging/setLevel", r#"{"level":"info"}"#).await;
+    let harness = Harness::new(vec![library("a"), Server::new("b")]);
+    let client = harness.legacy(View::All, "{}").await;
+    harness.ask(&client, "resources/subscribe", r#"{"uri":"x:1"}"#).await;
+    harness.ask(&client, "logging/setLevel", r#"{"level":"info"}"#).await;
     tokio::task::yield_now().await;
-    let mut sent = world.take_sent();
+    let mut sent = harness.take_sent();
     sent.sort();
     let asked = [r#"a logging/setLevel "info""#, r#"a resources/subscribe "x:1""#];
     assert_eq!(sent, [asked[0], asked[1], r#"b logging/setLevel "info""#]);
-    let fresh = world.joins(library("a"));
-    world.gateway.renew(&next(&world, |hub| replaced(hub, fresh)));
-    world.ask(&client, "logging/setLevel", r#"{"level":"info"}"#).await;
+    let fresh = harness.joins(library("a"));
+    harness.gateway.renew(&next(&harness, |hub| replaced(hub, fresh)));
+    harness.ask(&client, "logging/setLevel", r#"{"level":"info"}"#).await;
     tokio::task::yield_now().await;
-    let mut sent = world.take_sent();
+    let mut sent = harness.take_sent();
     sent.sort();
     assert_eq!(sent, asked, "the other server is the same, and was asked before");
-    world.gateway.renew(&next(&world, |_| ()));
+    harness.gateway.renew(&next(&harness, |_| ()));
     tokio::task::yield_now().await;
-    assert_eq!(world.take_sent(), Vec::<String>::new());
+    assert_eq!(harness.take_sent(), Vec::<String>::new());
 }
 
 /// A hub whose server `a` has a tool `read` that goes by another name.
-fn renamed(world: &World, name: &str) -> Arc<Hub> {
+fn renamed(harness: &Harness, name: &str) -> Arc<Hub> {
     let (server, name) = ("a".parse::<ServerName>().unwrap(), Some(name.to_owned()));
     let one = ("read".to_owned(), ToolOverride { name, ..ToolOverride::default() });
     let overrides = Overrides::new([(server.clone(), [one].into_iter().collect())]);
     let overrides = Arc::new(overrides);
     let names = Names::new([(server, Naming::Prefixed)]).with(Arc::clone(&overrides));
-    next(world, |hub| hub.catalog = Arc::new(Catalog { names, overrides, ..Catalog::default() }))
+    next(harness, |hub| hub.catalog = Arc::new(Catalog { names, overrides, ..Catalog::default() }))
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tool_goes_by_its_newest_name_and_its_server_hears_its_own() {
-    let world = World::new(vec![Server::new("a").with_tools(&["read", "drop"])]);
-    let client = world.legacy(View::All, "{}").await;
+    let harness = Harness::new(vec![Server::new("a").with_tools(&["read", "drop"])]);
+    let client = harness.legacy(View::All, "{}").await;
     let mut inbox = client.open_inbox();
-    world.ask(&client, "tools/list", "{}").await;
+    harness.ask(&client, "tools/list", "{}").await;
     let mut before = Vec::<String>::new();
     for name in ["look", "see"] {
-        world.gateway.renew(&renamed(&world, name));
+        harness.gateway.renew(&renamed(&harness, name));
         timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
-        let list = world.ask(&client, "tools/list", "{}").await.answer;
+        let list = harness.ask(&client, "tools/list", "{}").await.answer;
         assert!(list.contains(&format!("a__{name}")) && !list.contains("a__read"), "{list}");
-        world.take_sent();
+        harness.take_sent();
         let call = |name: &str| format!(r#"{{"name":"a__{name}","arguments":{{}}}}"#);
-        world.ask(&client, "tools/call", &call(name)).await;
-        assert_eq!(world.take_sent(), [r#"a {"name":"read","arguments":{}}"#]);
+        harness.ask(&client, "tools/call", &call(name)).await;
+        assert_eq!(harness.take_sent(), [r#"a {"name":"read","arguments":{}}"#]);
         for old in &before {
-            let said = world.ask(&client, "tools/call", &call(old)).await.answer;
+            let said = harness.ask(&client, "tools/call", &call(old)).await.answer;
             assert!(said.contains("Unknown tool"), "{old}: {said}");
         }
-        assert!(world.take_sent().is_empty());
+        assert!(harness.take_sent().is_empty());
         before.push(name.to_owned());
     }
     // What another tool is called, none is called anew.
-    world.gateway.renew(&renamed(&world, "drop"));
+    harness.gateway.renew(&renamed(&harness, "drop"));
     timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
-    let list = world.ask(&client, "tools/list", "{}").await.answer;
+    let list = harness.ask(&client, "tools/list", "{}").await.answer;
     assert!(list.contains("a__read") && list.contains("a__drop"), "{list}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_may_use_less_than_before_is_told_and_nobody_else() {
     let servers = vec![Server::new("a"), Server::new("b")];
-    let world = World::with(servers, |hub| grant_to_readers(hub, "*"));
-    let (reader, other) = (world.bound("reader").await, world.legacy(View::All, "{}").await);
+    let harness = Harness::with(servers, |hub| grant_to_readers(hub, "*"));
+    let (reader, other) = (harness.bound("reader").await, harness.legacy(View::All, "{}").await);
     let (mut of_reader, mut of_other) = (reader.open_inbox(), other.open_inbox());
     for client in [&reader, &other] {
-        let list = world.ask(client, "tools/list", "{}").await.answer;
+        let list = harness.ask(client, "tools/list", "{}").await.answer;
         assert!(list.contains("a__t") && list.contains("b__t"), "{list}");
     }
-    world.gateway.renew(&next(&world, |hub| grant_to_readers(hub, "a")));
+    harness.gateway.renew(&next(&harness, |hub| grant_to_readers(hub, "a")));
     let told = timeout(LIMIT, of_reader.recv()).await.unwrap().unwrap();
     assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
-    let list = world.ask(&reader, "tools/list", "{}").await.answer;
+    let list = harness.ask(&reader, "tools/list", "{}").await.answer;
     assert!(list.contains("a__t") && !list.contains("b__t"), "{list}");
-    let said = world.ask(&reader, "tools/call", r#"{"name":"b__t","arguments":{}}"#).await.answer;
+    let said = harness.ask(&reader, "tools/call", r#"{"name":"b__t","arguments":{}}"#).await.answer;
     assert!(said.contains("Unknown tool"), "{said}");
     assert!(timeout(LIMIT, of_other.recv()).await.is_err(), "access rules do not bind it");
-    world.gateway.renew(&next(&world, |hub| grant_to_readers(hub, "a")));
+    harness.gateway.renew(&next(&harness, |hub| grant_to_readers(hub, "a")));
     assert!(timeout(LIMIT, of_reader.recv()).await.is_err(), "nothing has changed");
 }
 
@@ -171,19 +171,19 @@ async fn a_task_whose_server_was_replaced_is_answered_by_the_new_one_or_says_wha
         let error = CallError::Server { server, code: -32602, message, whole: None };
         std::future::ready(Err(error)).boxed()
     };
-    let world = World::new(vec![made().answering(knows)]);
-    let client = world.legacy(View::All, "{}").await;
+    let harness = Harness::new(vec![made().answering(knows)]);
+    let client = harness.legacy(View::All, "{}").await;
     let call = r#"{"name":"a__t","task":{"ttl":60000}}"#;
-    let said = world.ask(&client, "tools/call", call).await;
+    let said = harness.ask(&client, "tools/call", call).await;
     let id: String = json(&member(&said.answer, "result.task.taskId")).read().unwrap();
     let get = format!(r#"{{"taskId":"{id}"}}"#);
     // One that is far away may know it still.
-    let same = world.joins(made().answering(knows));
-    world.gateway.renew(&next(&world, |hub| replaced(hub, same)));
-    let said = world.ask(&client, "tasks/get", &get).await.answer;
+    let same = harness.joins(made().answering(knows));
+    harness.gateway.renew(&next(&harness, |hub| replaced(hub, same)));
+    let said = harness.ask(&client, "tasks/get", &get).await.answer;
     assert!(said.contains(&id), "{said}");
-    let fresh = world.joins(made().answering(forgot));
-    world.gateway.renew(&next(&world, |hub| replaced(hub, fresh)));
-    let said = world.ask(&client, "tasks/get", &get).await.answer;
+    let fresh = harness.joins(made().answering(forgot));
+    harness.gateway.renew(&next(&harness, |hub| replaced(hub, fresh)));
+    let said = harness.ask(&client, "tasks/get", &get).await.answer;
     assert!(said.contains("-32602") && said.contains("was started anew"), "{said}");
 }

@@ -1,4 +1,4 @@
-//! What is asked about an item without calling it, by the rules for calls; and who hears of what.
+//! Side requests about items, under the rules for calls; and the receivers of notifications.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use capstan_policy::{Access, AccessTable, Glob, Pattern, Rate, RateBy, Rule};
 use futures::FutureExt as _;
 use tokio::time::timeout;
 
-use crate::world::{LIMIT, Server, World, allowing, items, member};
+use crate::harness::{Harness, LIMIT, Server, allowing, items, member};
 
 const SUBSCRIBE: &str = r#"{"uri":"x:1"}"#;
 
@@ -42,18 +42,18 @@ async fn sent(
     method: &str,
     params: &str,
 ) -> (Vec<String>, usize) {
-    let world = World::with(vec![server()], change);
-    let client = world.legacy(View::One("a".parse().unwrap()), "{}").await;
+    let harness = Harness::with(vec![server()], change);
+    let client = harness.legacy(View::One("a".parse().unwrap()), "{}").await;
     let mut codes = Vec::new();
     for _ in 0..3 {
-        let said = world.ask(&client, method, params).await;
+        let said = harness.ask(&client, method, params).await;
         codes.push(member(&said.answer, "error.code"));
     }
-    (codes, world.take_sent().len())
+    (codes, harness.take_sent().len())
 }
 
 #[tokio::test(start_paused = true)]
-async fn errands_obey_rates_and_quota() {
+async fn side_requests_obey_rates_and_quota() {
     let rate = |hub: &mut HubBuilder| {
         let (every, tools) = (Duration::from_mins(1), Vec::new());
         let rate = Rate { limit: 1, every, by: RateBy::Caller, tools, reason: None };
@@ -107,7 +107,7 @@ async fn an_errand_that_a_server_could_read_otherwise_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn errands_are_decided_on_with_their_arguments() {
+async fn side_requests_are_decided_on_with_their_arguments() {
     let ruled = |deny: &'static [&'static str], ask: &'static [&'static str]| {
         move |hub: &mut HubBuilder| {
             let mut policy = allowing(hub.servers());
@@ -167,29 +167,29 @@ fn growing(name: &str) -> Server {
 
 #[tokio::test(start_paused = true)]
 async fn what_changes_at_a_server_out_of_reach_is_not_told() {
-    let world = World::with(vec![Server::new("a"), growing("b")], with_role);
-    let (reader, all) = (world.bound("reader").await, world.legacy(View::All, "{}").await);
+    let harness = Harness::with(vec![Server::new("a"), growing("b")], with_role);
+    let (reader, all) = (harness.bound("reader").await, harness.legacy(View::All, "{}").await);
     for client in [&reader, &all] {
-        world.ask(client, "tools/list", "{}").await;
+        harness.ask(client, "tools/list", "{}").await;
     }
     let (mut of_reader, mut of_all) = (reader.open_inbox(), all.open_inbox());
-    world.gateway.list_changed(&"b".parse().unwrap(), Listing::Tools);
+    harness.gateway.list_changed(&"b".parse().unwrap(), Listing::Tools);
     timeout(LIMIT, of_all.recv()).await.unwrap().unwrap();
     assert!(timeout(LIMIT, of_reader.recv()).await.is_err(), "it was told");
 
-    let world = World::with(vec![growing("a"), Server::new("b")], with_role);
-    let reader = world.bound("reader").await;
-    world.ask(&reader, "tools/list", "{}").await;
+    let harness = Harness::with(vec![growing("a"), Server::new("b")], with_role);
+    let reader = harness.bound("reader").await;
+    harness.ask(&reader, "tools/list", "{}").await;
     let mut of_reader = reader.open_inbox();
-    world.gateway.list_changed(&"a".parse().unwrap(), Listing::Tools);
+    harness.gateway.list_changed(&"a".parse().unwrap(), Listing::Tools);
     timeout(LIMIT, of_reader.recv()).await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_log_level_reaches_only_servers_within_reach() {
-    let world = World::with(vec![Server::new("a"), Server::new("b")], with_role);
-    let reader = world.bound("reader").await;
-    world.ask(&reader, "logging/setLevel", r#"{"level":"debug"}"#).await;
+    let harness = Harness::with(vec![Server::new("a"), Server::new("b")], with_role);
+    let reader = harness.bound("reader").await;
+    harness.ask(&reader, "logging/setLevel", r#"{"level":"debug"}"#).await;
     tokio::time::sleep(LIMIT).await;
-    assert_eq!(world.take_sent(), [r#"a logging/setLevel "debug""#]);
+    assert_eq!(harness.take_sent(), [r#"a logging/setLevel "debug""#]);
 }

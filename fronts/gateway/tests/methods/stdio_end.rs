@@ -14,7 +14,7 @@ use capstan_model::Caller;
 use futures::FutureExt as _;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _, duplex};
 
-use crate::world::{Server, World};
+use crate::harness::{Harness, Server};
 
 /// A client that takes everything and counts how often it is checked for.
 struct Reader(Arc<AtomicUsize>);
@@ -49,12 +49,12 @@ impl AsyncWrite for Reader {
 /// The checks begin when the client closes its side; those of the hours before are not made up for.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_closes_its_side_after_hours_is_checked_a_few_times_a_second() {
-    let world = World::new(vec![Server::new("a").running(|_, _| pending().boxed())]);
+    let harness = Harness::new(vec![Server::new("a").running(|_, _| pending().boxed())]);
     let checks = Arc::<AtomicUsize>::default();
     let (mut client, input) = duplex(64 * 1024);
     let output = Reader(Arc::clone(&checks));
     let served = tokio::spawn(serve(
-        Arc::clone(&world.gateway),
+        Arc::clone(&harness.gateway),
         Arc::new(Caller::anonymous()),
         input,
         output,

@@ -10,7 +10,7 @@ use capstan_wire::{Json, compose, object};
 use futures::FutureExt as _;
 use futures::future::ready;
 
-use crate::world::{Given, Server, To, World, finish, follow, json, member};
+use crate::harness::{Given, Harness, Server, To, finish, follow, json, member};
 
 /// A client of the extension of 2026-07-28.
 pub(crate) const ABLE: &str = r#"{"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
@@ -65,89 +65,89 @@ pub(crate) fn text(message: &str, path: &str) -> String {
 }
 
 /// Starts a task as a client of 2025-11-25.
-async fn start(world: &World, client: &Arc<Client>, tool: &str) -> String {
+async fn start(harness: &Harness, client: &Arc<Client>, tool: &str) -> String {
     let params = format!(r#"{{"name":"{tool}","task":{{"ttl":60000}}}}"#);
-    let said = world.ask(client, "tools/call", &params).await;
+    let said = harness.ask(client, "tools/call", &params).await;
     text(&said.answer, "result.task.taskId")
 }
 
 /// Holes 2.
 #[tokio::test]
 async fn no_second_id_of_a_task_reaches_a_server() {
-    let world = World::new(vec![modern("a")]);
-    let said = world.ask_modern((View::All, ABLE), "tools/call", r#"{"name":"a__t"}"#).await;
+    let harness = Harness::new(vec![modern("a")]);
+    let said = harness.ask_modern(View::All, ABLE, "tools/call", r#"{"name":"a__t"}"#).await;
     let id = text(&said.answer, "result.taskId");
-    world.take_sent();
+    harness.take_sent();
     for other in [r#""taskId":"1""#, r#""taskid":"1""#, r#""TaskId":"1""#, r#""taskId\u0000":"1""#]
     {
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
             let params = format!(r#"{{"taskId":"{id}",{other}}}"#);
-            let said = world.ask_modern((View::All, ABLE), method, &params).await;
+            let said = harness.ask_modern(View::All, ABLE, method, &params).await;
             assert_eq!(member(&said.answer, "error.code"), "-32602", "{params}");
-            assert_eq!(world.take_sent(), [""; 0], "{params}");
+            assert_eq!(harness.take_sent(), [""; 0], "{params}");
         }
     }
 }
 
 #[tokio::test]
 async fn where_all_servers_are_shown_a_task_finds_its_own() {
-    let world = World::new(vec![modern("a"), modern("b")]);
+    let harness = Harness::new(vec![modern("a"), modern("b")]);
     for server in ["a", "b"] {
         let call = format!(r#"{{"name":"{server}__t"}}"#);
-        let said = world.ask_modern((View::All, ABLE), "tools/call", &call).await;
+        let said = harness.ask_modern(View::All, ABLE, "tools/call", &call).await;
         let id = text(&said.answer, "result.taskId");
         assert_ne!(id, "1");
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-            world.take_sent();
-            let said = world.ask_modern((View::All, ABLE), method, &of(&id)).await;
+            harness.take_sent();
+            let said = harness.ask_modern(View::All, ABLE, method, &of(&id)).await;
             assert_eq!(text(&said.answer, "result.by"), server);
             assert_eq!(text(&said.answer, "result.taskId"), id);
-            assert_eq!(world.take_sent(), [format!(r#"{server} {method} {{"taskId":"1"}}"#)]);
+            assert_eq!(harness.take_sent(), [format!(r#"{server} {method} {{"taskId":"1"}}"#)]);
         }
     }
 }
 
 #[tokio::test]
 async fn nobody_reaches_the_task_of_another() {
-    let world = World::new(vec![modern("a"), legacy("l")]);
-    let said = world.ask_modern((View::All, ABLE), "tools/call", r#"{"name":"a__t"}"#).await;
+    let harness = Harness::new(vec![modern("a"), legacy("l")]);
+    let said = harness.ask_modern(View::All, ABLE, "tools/call", r#"{"name":"a__t"}"#).await;
     let id = text(&said.answer, "result.taskId");
-    let (ann, bob) = (world.legacy(View::All, "{}").await, world.legacy(View::All, "{}").await);
-    let anns = start(&world, &ann, "l__t").await;
-    world.take_sent();
+    let (ann, bob) = (harness.legacy(View::All, "{}").await, harness.legacy(View::All, "{}").await);
+    let anns = start(&harness, &ann, "l__t").await;
+    harness.take_sent();
     for other in ["1", "task-1", "", id.as_str()] {
-        let said = finish(world.start_as("bob", (View::All, ABLE), "tasks/get", &of(other))).await;
+        let said = finish(harness.start_as("bob", View::All, ABLE, "tasks/get", &of(other))).await;
         assert_eq!(member(&said.answer, "error.code"), "-32602", "{other}");
     }
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         for other in ["1", &anns, &id] {
-            let said = world.ask(&bob, method, &of(other)).await;
+            let said = harness.ask(&bob, method, &of(other)).await;
             assert_eq!(member(&said.answer, "error.code"), "-32602", "{method} {other}");
         }
     }
-    let said = world.ask(&bob, "tasks/list", "{}").await;
+    let said = harness.ask(&bob, "tasks/list", "{}").await;
     assert_eq!(member(&said.answer, "result"), r#"{"tasks":[]}"#);
-    assert!(world.take_sent().is_empty());
-    let said = world.ask(&ann, "tasks/list", "{}").await;
+    assert!(harness.take_sent().is_empty());
+    let said = harness.ask(&ann, "tasks/list", "{}").await;
     assert_eq!(
         member(&said.answer, "result"),
         format!(r#"{{"tasks":[{{"taskId":"{anns}","status":"working","by":"l"}}]}}"#)
     );
-    world.gateway.leave(&ann);
-    let said = world.ask(&ann, "tasks/get", &of(&anns)).await;
+    harness.gateway.leave(&ann);
+    let said = harness.ask(&ann, "tasks/get", &of(&anns)).await;
     assert_eq!(member(&said.answer, "error.code"), "-32602");
 }
 
 #[tokio::test]
 async fn how_a_task_goes_is_told_to_its_owner_alone() {
-    let world = World::new(vec![legacy("l"), legacy("m")]);
-    let (ann, bob) = (world.legacy(View::All, "{}").await, world.legacy(View::All, "{}").await);
-    let id = start(&world, &ann, "l__t").await;
+    let harness = Harness::new(vec![legacy("l"), legacy("m")]);
+    let (ann, bob) = (harness.legacy(View::All, "{}").await, harness.legacy(View::All, "{}").await);
+    let id = start(&harness, &ann, "l__t").await;
     let (mut anns, mut bobs) = (ann.open_inbox(), bob.open_inbox());
     let (status, params) =
         ("notifications/tasks/status", json(r#"{"taskId":"1","status":"completed"}"#));
-    world.gateway.told(&"m".parse().unwrap(), status, Some(&params));
-    world.gateway.told(&"l".parse().unwrap(), status, Some(&params));
+    harness.gateway.told(&"m".parse().unwrap(), status, Some(&params));
+    harness.gateway.told(&"l".parse().unwrap(), status, Some(&params));
     let told = String::from_utf8(anns.try_recv().unwrap().to_vec()).unwrap();
     assert_eq!(member(&told, "params"), format!(r#"{{"taskId":"{id}","status":"completed"}}"#));
     assert!(anns.try_recv().is_err() && bobs.try_recv().is_err());
@@ -165,10 +165,10 @@ async fn what_a_task_asks_for_goes_to_whoever_fetches_its_result() {
         }
         .boxed()
     };
-    let world = World::new(vec![legacy("l").answering(fetch)]);
-    let ann = world.legacy(View::All, r#"{"elicitation":{}}"#).await;
-    let id = start(&world, &ann, "l__t").await;
-    let said = follow(world.start(&ann, "tasks/result", &of(&id)), |question| {
+    let harness = Harness::new(vec![legacy("l").answering(fetch)]);
+    let ann = harness.legacy(View::All, r#"{"elicitation":{}}"#).await;
+    let id = start(&harness, &ann, "l__t").await;
+    let said = follow(harness.start(&ann, "tasks/result", &of(&id)), |question| {
         assert_eq!(text(question, "method"), "elicitation/create");
         assert!(question.contains(&id), "{question}");
         let reply = capstan_wire::Reply::Result(json(r#"{"action":"accept"}"#));
@@ -189,41 +189,41 @@ async fn a_question_that_nobody_could_come_back_to_is_declined_and_the_answer_st
         }
         .boxed()
     };
-    let world = World::new(vec![modern("a").answering(asks)]);
+    let harness = Harness::new(vec![modern("a").answering(asks)]);
     let able = r#"{"sampling":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
-    let said = world.ask_modern((View::All, able), "tools/call", r#"{"name":"a__t"}"#).await;
+    let said = harness.ask_modern(View::All, able, "tools/call", r#"{"name":"a__t"}"#).await;
     let id = text(&said.answer, "result.taskId");
-    let said = world.ask_modern((View::All, able), "tasks/get", &of(&id)).await;
+    let said = harness.ask_modern(View::All, able, "tasks/get", &of(&id)).await;
     assert_eq!(text(&said.answer, "result.status"), "working");
 }
 
 #[tokio::test]
 async fn what_one_era_has_no_words_for_is_neither_offered_nor_sent() {
-    let world = World::new(vec![modern("a"), legacy("l")]);
-    let (hello, client) = world.greet("2025-11-25", View::All, ABLE).await;
+    let harness = Harness::new(vec![modern("a"), legacy("l")]);
+    let (hello, client) = harness.greet("2025-11-25", View::All, ABLE).await;
     assert_eq!(
         member(&hello, "result.capabilities.tasks"),
         r#"{"list":{},"requests":{"tools":{"call":{}}},"cancel":{}}"#
     );
     assert_eq!(member(&hello, "result.capabilities.extensions"), "");
-    let said = world.ask(&client, "tools/call", r#"{"name":"a__t"}"#).await;
+    let said = harness.ask(&client, "tools/call", r#"{"name":"a__t"}"#).await;
     assert!(said.answer.contains("not offered"), "a server that does it anyway: {}", said.answer);
 
-    let (hello, old) = world.greet("2025-06-18", View::All, "{}").await;
+    let (hello, old) = harness.greet("2025-06-18", View::All, "{}").await;
     assert_eq!(member(&hello, "result.capabilities.tasks"), "");
-    let said = world.ask(&old, "tasks/list", "{}").await;
+    let said = harness.ask(&old, "tasks/list", "{}").await;
     assert_eq!(member(&said.answer, "error.code"), "-32601");
-    world.take_sent();
+    harness.take_sent();
     let call = r#"{"name":"l__t","task":{}}"#;
-    world.ask(&old, "tools/call", call).await;
-    let said = world.ask_modern((View::All, ABLE), "tools/call", call).await;
+    harness.ask(&old, "tools/call", call).await;
+    let said = harness.ask_modern(View::All, ABLE, "tools/call", call).await;
     assert_eq!(member(&said.answer, "result.content"), "[]");
-    assert!(world.take_sent().iter().all(|sent| !sent.contains("task\":")));
+    assert!(harness.take_sent().iter().all(|sent| !sent.contains("task\":")));
 
-    let said = world.ask_modern((View::All, ABLE), "server/discover", "{}").await;
+    let said = harness.ask_modern(View::All, ABLE, "server/discover", "{}").await;
     assert_eq!(member(&said.answer, "result.capabilities.tasks"), "");
     assert!(said.answer.contains("io.modelcontextprotocol/tasks"));
-    let said = world.ask_modern((View::All, "{}"), "tasks/get", &of("1")).await;
+    let said = harness.ask_modern(View::All, "{}", "tasks/get", &of("1")).await;
     assert_eq!(member(&said.answer, "error.code"), "-32021");
 }
 
@@ -243,16 +243,15 @@ async fn what_a_task_asks_for_that_its_client_cannot_be_asked_is_declined_here()
         (r#""elicitation":{},"#, form, format!(r#"{{"u":{no}}}"#)),
         ("", "", format!(r#"{{"f":{no},"u":{no}}}"#)),
     ] {
-        let world = World::new(vec![modern("a").answering(asks), modern("b")]);
+        let harness = Harness::new(vec![modern("a").answering(asks), modern("b")]);
         let able = format!(r#"{{{able}"extensions":{{"io.modelcontextprotocol/tasks":{{}}}}}}"#);
-        let who = (View::All, able.as_str());
-        let said = world.ask_modern(who.clone(), "tools/call", r#"{"name":"a__t"}"#).await;
+        let said = harness.ask_modern(View::All, &able, "tools/call", r#"{"name":"a__t"}"#).await;
         let id = text(&said.answer, "result.taskId");
-        world.take_sent();
-        let said = world.ask_modern(who, "tasks/get", &of(&id)).await;
+        harness.take_sent();
+        let said = harness.ask_modern(View::All, &able, "tasks/get", &of(&id)).await;
         assert_eq!(member(&said.answer, "result.inputRequests"), format!("{{{shown}}}"));
         let update = format!(r#"a tasks/update {{"taskId":"1","inputResponses":{declined}}}"#);
-        assert_eq!(world.take_sent().last(), Some(&update));
+        assert_eq!(harness.take_sent().last(), Some(&update));
     }
 }
 
@@ -264,12 +263,12 @@ async fn what_a_task_says_and_asks_after_its_call_is_answered_goes_to_its_owner_
         *keeps.lock().unwrap() = Some(back);
         ready(Ok(json(r#"{"task":{"taskId":"1","status":"working"}}"#))).boxed()
     };
-    let world = World::new(vec![legacy("l").running(runs), legacy("m")]);
+    let harness = Harness::new(vec![legacy("l").running(runs), legacy("m")]);
     let able = r#"{"elicitation":{}}"#;
-    let (ann, bob) = (world.legacy(View::All, able).await, world.legacy(View::All, able).await);
+    let (ann, bob) = (harness.legacy(View::All, able).await, harness.legacy(View::All, able).await);
     let (mut anns, mut bobs) = (ann.open_inbox(), bob.open_inbox());
     let call = r#"{"name":"l__t","task":{},"_meta":{"progressToken":"p"}}"#;
-    let id = text(&world.ask(&ann, "tools/call", call).await.answer, "result.task.taskId");
+    let id = text(&harness.ask(&ann, "tools/call", call).await.answer, "result.task.taskId");
     let back = kept.lock().unwrap().take().unwrap();
     assert!(back.outlives_answer());
 
@@ -301,7 +300,7 @@ async fn what_a_task_says_and_asks_after_its_call_is_answered_goes_to_its_owner_
     assert_eq!(answer.unwrap().to_string(), r#"{"action":"accept"}"#);
 
     // With its client the task is gone.
-    world.gateway.leave(&ann);
+    harness.gateway.leave(&ann);
     assert!(!back.outlives_answer());
     back.notice(progress());
     assert!(anns.try_recv().is_err() && bobs.try_recv().is_err());

@@ -28,13 +28,13 @@ pub(crate) struct Changes {
     noted: Mutex<HashSet<(ServerName, Listing)>>,
     news: Notify,
     /// Lists that are being compared now.
-    looking: Mutex<HashMap<(View, Listing), Look>>,
+    looking: Mutex<HashMap<(View, Listing), Comparison>>,
     closed: AtomicBool,
 }
 
 /// The state of a comparison that is in progress.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum Comparison {
     Once,
     Again,
 }
@@ -58,11 +58,11 @@ impl Changes {
     fn begin(&self, key: &(View, Listing)) -> bool {
         match lock(&self.looking).entry(key.clone()) {
             Entry::Occupied(mut look) => {
-                look.insert(Look::Again);
+                look.insert(Comparison::Again);
                 false
             }
             Entry::Vacant(place) => {
-                place.insert(Look::Once);
+                place.insert(Comparison::Once);
                 true
             }
         }
@@ -71,9 +71,9 @@ impl Changes {
     /// True if the comparison need not run again.
     fn is_done(&self, key: &(View, Listing)) -> bool {
         let mut looking = lock(&self.looking);
-        let done = looking.remove(key) != Some(Look::Again);
+        let done = looking.remove(key) != Some(Comparison::Again);
         if !done {
-            looking.insert(key.clone(), Look::Once);
+            looking.insert(key.clone(), Comparison::Once);
         }
         done
     }

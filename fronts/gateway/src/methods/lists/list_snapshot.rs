@@ -36,7 +36,7 @@ pub(crate) struct ListSnapshot {
 }
 
 /// The parts of a new snapshot.
-pub(crate) struct Made {
+pub(crate) struct SnapshotParts {
     pub(crate) sources: Vec<(ServerName, Arc<[Item]>)>,
     pub(crate) pages: Pages,
     pub(crate) uris: UriMap,
@@ -61,8 +61,8 @@ struct Book {
 // === impl ListSnapshot ===
 
 impl ListSnapshot {
-    pub(crate) fn new(hub: &Hub, made: Made) -> Self {
-        let Made { sources, pages: Pages { all, legacy, .. }, uris, until, pins } = made;
+    pub(crate) fn new(hub: &Hub, parts: SnapshotParts) -> Self {
+        let SnapshotParts { sources, pages: Pages { all, legacy, .. }, uris, until, pins } = parts;
         let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
         let rules = Arc::clone(hub.policy());
         let uris = Arc::new(uris);

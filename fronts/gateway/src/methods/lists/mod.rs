@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use crate::client::{Client, View};
 use crate::exchange::answer::{Payload, Text};
 use crate::gateway::Gateway;
-use crate::methods::lists::list_snapshot::{ListSnapshot, Made, Pages};
+use crate::methods::lists::list_snapshot::{ListSnapshot, Pages, SnapshotParts};
 use crate::methods::lists::visible_lists::{Change, VisibleLists};
 use crate::protocol::fault::Fault;
 
@@ -271,7 +271,7 @@ pub(crate) fn build(
         }
     }
     let until = hub.rules_change_at();
-    ListSnapshot::new(hub, Made { sources, pages, uris, until, pins })
+    ListSnapshot::new(hub, SnapshotParts { sources, pages, uris, until, pins })
 }
 
 fn page_of(cursor: &Json) -> Option<usize> {

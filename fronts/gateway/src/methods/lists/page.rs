@@ -19,15 +19,15 @@ pub(crate) struct Page {
     /// Total length of the items, without brackets and commas.
     size: usize,
     /// The composed page, while a reader holds it.
-    whole: Mutex<Weak<Whole>>,
+    whole: Mutex<Weak<ComposedPage>>,
 }
 
 /// A composed page.
 #[derive(Debug)]
-struct Whole(Vec<u8>);
+struct ComposedPage(Vec<u8>);
 
 /// Keeps the composed page alive.
-struct Holding(Arc<Whole>);
+struct PageOwner(Arc<ComposedPage>);
 
 /// An item on a page.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,11 +84,11 @@ impl Page {
         let whole = known.upgrade().unwrap_or_else(|| {
             let mut text = Vec::with_capacity(self.len());
             self.write_into(&mut text);
-            Arc::new(Whole(text))
+            Arc::new(ComposedPage(text))
         });
         *known = Arc::downgrade(&whole);
         drop(known);
-        Bytes::from_owner(Holding(whole))
+        Bytes::from_owner(PageOwner(whole))
     }
 
     /// Appends the complete page to `out`.
@@ -139,9 +139,9 @@ impl PartialEq for Page {
     }
 }
 
-// === impl Holding ===
+// === impl PageOwner ===
 
-impl AsRef<[u8]> for Holding {
+impl AsRef<[u8]> for PageOwner {
     fn as_ref(&self) -> &[u8] {
         &self.0.0
     }

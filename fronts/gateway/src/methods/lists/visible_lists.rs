@@ -18,10 +18,10 @@ const MAX_LISTS: usize = 256;
 
 /// LRU cache of the lists of callers with access rules.
 #[derive(Default)]
-pub(crate) struct VisibleLists(Mutex<Kept>);
+pub(crate) struct VisibleLists(Mutex<Cache>);
 
 #[derive(Default)]
-struct Kept {
+struct Cache {
     lists: HashMap<Key, List>,
     /// Counts requests, as the clock of the LRU cache.
     asked: u64,

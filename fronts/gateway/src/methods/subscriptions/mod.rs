@@ -29,12 +29,12 @@ use crate::fairness::fair_share::FairShares;
 use crate::gateway::Gateway;
 use crate::methods::lists::visible_lists::Change;
 use crate::methods::tasks::needs_tasks;
-use crate::methods::tasks::task_status::Followed;
+use crate::methods::tasks::task_status::TaskWatch;
 use crate::protocol::fault::Fault;
 use crate::questions::operator::Event;
 
 /// Maximum number of concurrent subscriptions of modern clients.
-const MAX_LISTENS: usize = 10_000;
+const MAX_TOTAL: usize = 10_000;
 
 /// Maximum number of concurrent subscriptions of one peer.
 const MAX_OWN: usize = 1000;
@@ -44,12 +44,12 @@ pub(crate) struct Subscribers {
     /// Connected clients, by number.
     clients: Mutex<HashMap<u64, Weak<Client>>>,
     /// Subscriptions of modern clients, by number.
-    listens: Mutex<HashMap<u64, Arc<Listen>>>,
+    subscriptions: Mutex<HashMap<u64, Arc<Subscription>>>,
     shares: Arc<FairShares>,
 }
 
 /// A subscription of a modern client.
-pub(crate) struct Listen {
+pub(crate) struct Subscription {
     view: View,
     caller: Arc<Caller>,
     /// The id of its request, which every message repeats.
@@ -60,14 +60,14 @@ pub(crate) struct Listen {
 }
 
 /// The client of a subscription, and the id of its request.
-struct Listening {
+struct ListenRequest {
     client: Arc<Client>,
     caller: Arc<Caller>,
     id: Json,
 }
 
 /// Ends a subscription when its request ends.
-struct Ends {
+struct SubscriptionGuard {
     gateway: Arc<Gateway>,
     number: u64,
 }
@@ -75,12 +75,12 @@ struct Ends {
 impl Gateway {
     /// Registers a connected client.
     pub(crate) fn greet(&self, client: &Arc<Client>) {
-        self.audience.clients().insert(client.number, Arc::downgrade(client));
+        self.subscribers.clients().insert(client.number, Arc::downgrade(client));
     }
 
     /// Removes a client that is gone: ends its requests and subscriptions.
     pub fn leave(self: &Arc<Self>, client: &Arc<Client>) {
-        self.audience.clients().remove(&client.number);
+        self.subscribers.clients().remove(&client.number);
         self.tasks.leave(client.number);
         client.cancel_all();
         for (server, uri) in client.subscriptions() {
@@ -110,19 +110,19 @@ impl Gateway {
             }
             RequestId::Text(text) => compose::string(text),
         };
-        let listener = Listening {
+        let request = ListenRequest {
             client: Arc::clone(client),
             caller: caller_of(&client.caller, &params),
             id: own_id,
         };
         let gateway = Arc::clone(self);
-        let task = async move { gateway.run_listen(listener, filter, events).await };
+        let task = async move { gateway.run_listen(request, filter, events).await };
         Exchange::running(id, client, receiver, || Task::new(task))
     }
 
     async fn run_listen(
         self: Arc<Self>,
-        Listening { client, caller, id }: Listening,
+        ListenRequest { client, caller, id }: ListenRequest,
         filter: Json,
         events: EventSender<Event>,
     ) -> Result<Payload, Fault> {
@@ -132,7 +132,7 @@ impl Gateway {
         let named = |key| object::get(&filter, key).and_then(|all| all.read::<Vec<String>>().ok());
         let uris = named("resourceSubscriptions").unwrap_or_default();
         // Taken first, so that a refused subscription sends nothing to servers.
-        let Some(_share) = self.audience.shares.take(client.peer) else {
+        let Some(_share) = self.subscribers.shares.take(client.peer) else {
             return Err(Fault::new(-32603, "too many subscriptions at the same time"));
         };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
@@ -147,19 +147,19 @@ impl Gateway {
             }
         }
         let tasks = named("taskIds").unwrap_or_default();
-        let followed = self.follow(&client, tasks, &events).await;
+        let watch = self.follow(&client, tasks, &events).await;
         let (view, caller) = (client.view.clone(), Arc::clone(&client.caller));
-        let listen = Arc::new(Listen { view, caller, id, lists, resources, events });
+        let subscription = Arc::new(Subscription { view, caller, id, lists, resources, events });
         // The first message acknowledges the accepted filters.
-        let first = listen.acknowledged(followed.iter().flat_map(Followed::ids));
-        if listen.events.send(Event::Message(first)).await.is_err() {
+        let first = subscription.acknowledged(watch.iter().flat_map(TaskWatch::ids));
+        if subscription.events.send(Event::Message(first)).await.is_err() {
             return Err(Fault::invalid("the client is gone"));
         }
-        let number = self.audience.add(Arc::clone(&listen));
-        let _ends = Ends { gateway: Arc::clone(&self), number };
+        let number = self.subscribers.add(Arc::clone(&subscription));
+        let _guard = SubscriptionGuard { gateway: Arc::clone(&self), number };
         drop(watched);
-        let telling = match followed {
-            Some(followed) => self.tell_tasks(followed, &listen).boxed(),
+        let telling = match watch {
+            Some(watch) => self.tell_tasks(watch, &subscription).boxed(),
             None => pending().boxed(),
         };
         let mut stopped = self.stopped.clone();
@@ -184,21 +184,21 @@ impl Gateway {
     pub(crate) fn tell_those(&self, meant: &dyn Fn(&View, &Caller) -> bool, listing: Listing) {
         let (key, method) = notification_of(listing);
         let message = Bytes::from(compose::notification(method, None));
-        for client in self.audience.connected() {
+        for client in self.subscribers.connected() {
             if meant(&client.view, &client.caller) {
                 client.tell(message.clone());
             }
         }
-        for listen in self.audience.listening() {
-            if meant(&listen.view, &listen.caller) && listen.lists.contains(key) {
-                listen.tell(method, &Json::empty_object());
+        for subscription in self.subscribers.active() {
+            if meant(&subscription.view, &subscription.caller) && subscription.lists.contains(key) {
+                subscription.tell(method, &Json::empty_object());
             }
         }
     }
 
     /// The number of connected clients.
     pub(crate) fn sessions(&self) -> usize {
-        self.audience.clients().len()
+        self.subscribers.clients().len()
     }
 }
 
@@ -221,15 +221,17 @@ impl Listener for Gateway {
         // Rules may have changed since the subscription.
         let hub = self.hub();
         let may = |caller: &Caller| hub.shows_resource(caller, server, &uri);
-        for client in self.audience.connected() {
+        for client in self.subscribers.connected() {
             if let Some(shown) = client.subscribed(server, &uri).filter(|_| may(&client.caller)) {
                 client.tell(compose::notification(METHOD, Some(&named(&shown))).into());
             }
         }
         let key = (server.clone(), uri.clone());
-        for listen in self.audience.listening() {
-            if let Some(shown) = listen.resources.get(&key).filter(|_| may(&listen.caller)) {
-                listen.tell(METHOD, &named(shown));
+        for subscription in self.subscribers.active() {
+            if let Some(shown) =
+                subscription.resources.get(&key).filter(|_| may(&subscription.caller))
+            {
+                subscription.tell(METHOD, &named(shown));
             }
         }
     }
@@ -249,11 +251,11 @@ impl Listener for Gateway {
 // === impl Subscribers ===
 
 impl Subscribers {
-    fn add(&self, listen: Arc<Listen>) -> u64 {
-        let mut listens = self.listens();
-        let number = listens.keys().max().map_or(1, |last| last + 1);
-        listens.insert(number, listen);
-        drop(listens);
+    fn add(&self, subscription: Arc<Subscription>) -> u64 {
+        let mut subscriptions = self.subscriptions();
+        let number = subscriptions.keys().max().map_or(1, |last| last + 1);
+        subscriptions.insert(number, subscription);
+        drop(subscriptions);
         number
     }
 
@@ -266,16 +268,20 @@ impl Subscribers {
     pub(crate) fn wants(&self, resource: &(ServerName, String)) -> bool {
         let (server, uri) = resource;
         self.connected().iter().any(|client| client.subscribed(server, uri).is_some())
-            || self.listens().values().any(|listen| listen.resources.contains_key(resource))
+            || self
+                .subscriptions()
+                .values()
+                .any(|subscription| subscription.resources.contains_key(resource))
     }
 
     /// View and caller of all receivers.
     pub(crate) fn all(&self) -> Vec<(View, Arc<Caller>)> {
         let clients = self.connected();
         let clients = clients.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
-        let listens = self.listening();
-        let listens = listens.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
-        clients.chain(listens).collect()
+        let subscriptions = self.active();
+        let subscriptions =
+            subscriptions.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
+        clients.chain(subscriptions).collect()
     }
 
     /// The subscribed resources, with their callers.
@@ -286,9 +292,9 @@ impl Subscribers {
                 wanted.entry(one).or_default().push(Arc::clone(&client.caller));
             }
         }
-        for listen in self.listening() {
-            for one in listen.resources.keys().cloned() {
-                wanted.entry(one).or_default().push(Arc::clone(&listen.caller));
+        for subscription in self.active() {
+            for one in subscription.resources.keys().cloned() {
+                wanted.entry(one).or_default().push(Arc::clone(&subscription.caller));
             }
         }
         wanted
@@ -299,29 +305,29 @@ impl Subscribers {
         self.clients().values().filter_map(Weak::upgrade).collect()
     }
 
-    fn listening(&self) -> Vec<Arc<Listen>> {
-        self.listens().values().cloned().collect()
+    fn active(&self) -> Vec<Arc<Subscription>> {
+        self.subscriptions().values().cloned().collect()
     }
 
     pub(crate) fn clients(&self) -> MutexGuard<'_, HashMap<u64, Weak<Client>>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn listens(&self) -> MutexGuard<'_, HashMap<u64, Arc<Listen>>> {
-        self.listens.lock().unwrap_or_else(PoisonError::into_inner)
+    fn subscriptions(&self) -> MutexGuard<'_, HashMap<u64, Arc<Subscription>>> {
+        self.subscriptions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Default for Subscribers {
     fn default() -> Self {
-        let shares = FairShares::new(MAX_LISTENS, MAX_OWN);
-        Self { clients: Mutex::default(), listens: Mutex::default(), shares }
+        let shares = FairShares::new(MAX_TOTAL, MAX_OWN);
+        Self { clients: Mutex::default(), subscriptions: Mutex::default(), shares }
     }
 }
 
-// === impl Listen ===
+// === impl Subscription ===
 
-impl Listen {
+impl Subscription {
     fn acknowledged<'a>(&self, tasks: impl Iterator<Item = &'a String>) -> Bytes {
         let yes = Json::from_value(&true).unwrap_or_else(|_| Json::empty_object());
         let mut understood: Vec<(&str, &Json)> =
@@ -357,12 +363,14 @@ impl Listen {
     }
 }
 
-// === impl Ends ===
+// === impl SubscriptionGuard ===
 
-impl Drop for Ends {
+impl Drop for SubscriptionGuard {
     fn drop(&mut self) {
-        let listen = self.gateway.audience.listens().remove(&self.number);
-        for (server, uri) in listen.iter().flat_map(|listen| listen.resources.keys()) {
+        let subscription = self.gateway.subscribers.subscriptions().remove(&self.number);
+        for (server, uri) in
+            subscription.iter().flat_map(|subscription| subscription.resources.keys())
+        {
             self.gateway.stop_watching(server, uri);
         }
     }

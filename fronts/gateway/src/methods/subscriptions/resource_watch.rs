@@ -66,7 +66,7 @@ impl Gateway {
             .await?;
         let id = admission.id().clone();
         let wanting = ResourceWatch::new(self, &id.server, &id.item);
-        let turn = self.watching.turn(&id.server).await;
+        let turn = self.watches.turn(&id.server).await;
         // Uses the hub that has admitted it.
         let done = hub.run_side(admission).await;
         drop(turn);
@@ -80,7 +80,7 @@ impl Gateway {
         }
         let (gateway, server, uri) = (Arc::clone(self), server.clone(), uri.to_owned());
         tokio::spawn(async move {
-            let turn = gateway.watching.turn(&server).await;
+            let turn = gateway.watches.turn(&server).await;
             // A client may have subscribed while this waited for its turn.
             if !gateway.is_watched(&server, &uri) {
                 let done = gateway.hub().unsubscribe(&server, &uri).await;
@@ -95,7 +95,7 @@ impl Gateway {
     /// True if a client has subscribed to the resource.
     fn is_watched(&self, server: &ServerName, uri: &str) -> bool {
         let resource = (server.clone(), uri.to_owned());
-        self.watching.wanted().contains_key(&resource) || self.audience.wants(&resource)
+        self.watches.wanted().contains_key(&resource) || self.subscribers.wants(&resource)
     }
 }
 
@@ -120,14 +120,14 @@ impl ResourceWatches {
 impl ResourceWatch {
     fn new(gateway: &Arc<Gateway>, server: &ServerName, uri: &str) -> Self {
         let resource = (server.clone(), uri.to_owned());
-        *gateway.watching.wanted().entry(resource.clone()).or_default() += 1;
+        *gateway.watches.wanted().entry(resource.clone()).or_default() += 1;
         Self { gateway: Arc::clone(gateway), resource }
     }
 }
 
 impl Drop for ResourceWatch {
     fn drop(&mut self) {
-        let mut wanted = self.gateway.watching.wanted();
+        let mut wanted = self.gateway.watches.wanted();
         if let Some(count) = wanted.get_mut(&self.resource) {
             *count -= 1;
             if *count == 0 {

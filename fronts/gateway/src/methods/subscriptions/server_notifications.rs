@@ -41,6 +41,6 @@ impl Gateway {
             };
             is_shown && self.shows(server, &client.caller)
         };
-        self.audience.connected().into_iter().filter(sees)
+        self.subscribers.connected().into_iter().filter(sees)
     }
 }

@@ -19,7 +19,7 @@ use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::channel;
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
-use crate::methods::tasks::task_table::{Owner, Task as Kept};
+use crate::methods::tasks::task_table::{Owner, TaskRecord};
 use crate::protocol::capabilities::TASKS;
 use crate::protocol::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
 use crate::protocol::messages::refuse_ambiguous;
@@ -95,7 +95,7 @@ impl Gateway {
     /// Converts a server's description of a task for its client.
     pub(crate) async fn as_shown(
         &self,
-        task: &Kept,
+        task: &TaskRecord,
         said: Json,
         operator: &Arc<ClientOperator>,
     ) -> Json {
@@ -107,7 +107,7 @@ impl Gateway {
     /// Removes the questions that the client cannot or may not be asked from a task's description.
     ///
     /// These are declined here.
-    async fn sift(&self, task: &Kept, said: Json, operator: &Arc<ClientOperator>) -> Json {
+    async fn sift(&self, task: &TaskRecord, said: Json, operator: &Arc<ClientOperator>) -> Json {
         let requests = object::get(&said, "inputRequests");
         let Some(requests) = requests.and_then(|all| object::members(&all).ok()) else {
             return said;

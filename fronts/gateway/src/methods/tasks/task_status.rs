@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::client::{Client, MAX_SUBSCRIPTIONS};
 use crate::exchange::event_channel::{EventReceiver, EventSender, Size, channel};
 use crate::gateway::Gateway;
-use crate::methods::subscriptions::Listen;
+use crate::methods::subscriptions::Subscription;
 use crate::methods::tasks::task_table::Owner;
 use crate::questions::operator::{ClientOperator, Event};
 
@@ -27,16 +27,16 @@ use crate::questions::operator::{ClientOperator, Event};
 const ACKNOWLEDGED: Duration = Duration::from_secs(5);
 
 /// Tasks whose status one client follows. Dropping it ends the subscriptions at the servers.
-pub(crate) struct Followed {
-    servers: BTreeMap<ServerName, Following>,
+pub(crate) struct TaskWatch {
+    servers: BTreeMap<ServerName, ServerTaskWatch>,
     client: Arc<Client>,
     events: EventSender<Event>,
-    told: EventReceiver<Told>,
+    notices: EventReceiver<StatusNotice>,
     overflow: Arc<Notify>,
 }
 
 /// The subscription at one server.
-struct Following {
+struct ServerTaskWatch {
     /// The ids towards the client, by the ids of the server.
     ids: BTreeMap<String, String>,
     /// Completes when the server ends the subscription.
@@ -44,7 +44,7 @@ struct Following {
 }
 
 /// A status notification of a server.
-struct Told {
+struct StatusNotice {
     server: ServerName,
     task: Json,
 }
@@ -54,7 +54,7 @@ struct TaskSubscriber {
     server: ServerName,
     /// Receives the ids of the tasks that the server has accepted.
     acknowledged: Mutex<Option<oneshot::Sender<Vec<String>>>>,
-    told: EventSender<Told>,
+    notices: EventSender<StatusNotice>,
     /// Maximum size of a notification, in bytes.
     limit: usize,
     /// Signals that a notification was dropped.
@@ -70,7 +70,7 @@ impl Gateway {
         client: &Arc<Client>,
         ids: Vec<String>,
         events: &EventSender<Event>,
-    ) -> Option<Followed> {
+    ) -> Option<TaskWatch> {
         let (hub, owner) = (self.hub(), Owner::of(client));
         let mut wanted: BTreeMap<ServerName, BTreeMap<String, (String, Arc<TaskHandle>)>> =
             BTreeMap::new();
@@ -79,7 +79,7 @@ impl Gateway {
                 wanted.entry(task.server).or_default().insert(task.own, (id, task.handle));
             }
         }
-        let (teller, told) = channel();
+        let (sender, notices) = channel();
         let overflow = Arc::new(Notify::new());
         let begun = wanted.into_iter().map(|(server, tasks)| {
             let (ids, handles): (BTreeMap<String, String>, Vec<Arc<TaskHandle>>) =
@@ -88,7 +88,7 @@ impl Gateway {
             let subscriber = TaskSubscriber {
                 server: server.clone(),
                 acknowledged: Mutex::new(Some(acknowledged)),
-                told: teller.clone(),
+                notices: sender.clone(),
                 limit: hub.limits().max_answer,
                 overflow: Arc::clone(&overflow),
             };
@@ -98,39 +98,43 @@ impl Gateway {
                 client.capabilities.clone(),
                 Arc::new(subscriber),
             );
-            Following::begin(server, ids, running, accepted)
+            ServerTaskWatch::begin(server, ids, running, accepted)
         });
         let begun = join_all(begun).await.into_iter().flatten();
-        let servers: BTreeMap<ServerName, Following> = begun.collect();
+        let servers: BTreeMap<ServerName, ServerTaskWatch> = begun.collect();
         if servers.is_empty() {
             return None;
         }
         let (client, events) = (Arc::clone(client), events.clone());
-        Some(Followed { servers, client, events, told, overflow })
+        Some(TaskWatch { servers, client, events, notices, overflow })
     }
 
     /// Sends status notifications to a client.
     ///
     /// Ends when one cannot be delivered for a task that is not over, so that the client polls
     /// instead.
-    pub(crate) async fn tell_tasks(&self, mut followed: Followed, listen: &Listen) -> Option<()> {
-        while !followed.servers.is_empty() {
-            let running = followed.servers.values_mut().map(|following| &mut following.running);
+    pub(crate) async fn tell_tasks(
+        &self,
+        mut watch: TaskWatch,
+        subscription: &Subscription,
+    ) -> Option<()> {
+        while !watch.servers.is_empty() {
+            let running = watch.servers.values_mut().map(|of_server| &mut of_server.running);
             let next = tokio::select! {
                 biased;
-                told = followed.told.next() => Ok(told),
-                () = followed.overflow.notified() => return None,
+                notice = watch.notices.next() => Ok(notice),
+                () = watch.overflow.notified() => return None,
                 (_, at, _) = select_all(running) => Err(at),
             };
             match next {
-                Ok(told) => self.tell_task(&mut followed, told, listen).await?,
+                Ok(notice) => self.tell_task(&mut watch, notice, subscription).await?,
                 Err(at) => {
-                    let ended = followed.servers.keys().nth(at).cloned()?;
+                    let ended = watch.servers.keys().nth(at).cloned()?;
                     // Its last notifications may report that all of its tasks are over.
-                    while let Some(told) = followed.told.try_next() {
-                        self.tell_task(&mut followed, told, listen).await?;
+                    while let Some(notice) = watch.notices.try_next() {
+                        self.tell_task(&mut watch, notice, subscription).await?;
                     }
-                    if followed.servers.contains_key(&ended) {
+                    if watch.servers.contains_key(&ended) {
                         return None;
                     }
                 }
@@ -140,23 +144,28 @@ impl Gateway {
     }
 
     /// Sends one notification; `None` if the task is no longer the client's, or the client is gone.
-    async fn tell_task(&self, followed: &mut Followed, told: Told, listen: &Listen) -> Option<()> {
-        let Told { server, task: said } = told;
+    async fn tell_task(
+        &self,
+        watch: &mut TaskWatch,
+        notice: StatusNotice,
+        subscription: &Subscription,
+    ) -> Option<()> {
+        let StatusNotice { server, task: said } = notice;
         let own = object::get_string(&said, "taskId").unwrap_or_default();
-        let Some(following) = followed.servers.get_mut(&server) else { return Some(()) };
-        let Some(id) = following.ids.get(&own) else { return Some(()) };
+        let Some(of_server) = watch.servers.get_mut(&server) else { return Some(()) };
+        let Some(id) = of_server.ids.get(&own) else { return Some(()) };
         // The server may have reused the id for a task of another client.
-        let task = self.tasks.find(id, &Owner::of(&followed.client))?;
+        let task = self.tasks.find(id, &Owner::of(&watch.client))?;
         let is_over = life::is_over(&said);
         // Created for each notification, because the number of servers decides on attribution.
-        let (client, events) = (Arc::clone(&followed.client), followed.events.clone());
+        let (client, events) = (Arc::clone(&watch.client), watch.events.clone());
         let operator = ClientOperator::new(client, None, events, self.call_context());
         let shown = self.as_shown(&task, said, &Arc::new(operator)).await;
-        listen.tell_in_turn("notifications/tasks", &shown).await?;
+        subscription.tell_in_turn("notifications/tasks", &shown).await?;
         if is_over {
-            following.ids.remove(&own);
-            if following.ids.is_empty() {
-                followed.servers.remove(&server);
+            of_server.ids.remove(&own);
+            if of_server.ids.is_empty() {
+                watch.servers.remove(&server);
             }
         }
         Some(())
@@ -166,7 +175,7 @@ impl Gateway {
     pub(crate) fn tell_status(&self, server: &ServerName, method: &str, params: &Json) {
         let own = object::get_string(params, "taskId");
         let owner = own.and_then(|own| self.tasks.shown(server, &own)?.1);
-        let client = owner.and_then(|number| self.audience.clients().get(&number)?.upgrade());
+        let client = owner.and_then(|number| self.subscribers.clients().get(&number)?.upgrade());
         if let Some(client) = client {
             let params = self.tasks.translate(server, params);
             client.tell(compose::notification(method, Some(&params)).into());
@@ -174,18 +183,18 @@ impl Gateway {
     }
 }
 
-// === impl Followed ===
+// === impl TaskWatch ===
 
-impl Followed {
+impl TaskWatch {
     /// The ids of the tasks that the client follows.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &String> {
-        self.servers.values().flat_map(|following| following.ids.values())
+        self.servers.values().flat_map(|of_server| of_server.ids.values())
     }
 }
 
-// === impl Following ===
+// === impl ServerTaskWatch ===
 
-impl Following {
+impl ServerTaskWatch {
     /// Waits for the acknowledgement; `None` if the server accepts none of these tasks.
     async fn begin(
         server: ServerName,
@@ -203,9 +212,9 @@ impl Following {
     }
 }
 
-// === impl Told ===
+// === impl StatusNotice ===
 
-impl Size for Told {
+impl Size for StatusNotice {
     fn size(&self) -> usize {
         self.task.len()
     }
@@ -218,7 +227,7 @@ impl Subscriber for TaskSubscriber {
         if method == "notifications/tasks" {
             let (server, task) = (self.server.clone(), params.clone());
             let fits = task.len() <= self.limit;
-            if !fits || self.told.try_send(Told { server, task }).is_err() {
+            if !fits || self.notices.try_send(StatusNotice { server, task }).is_err() {
                 self.overflow.notify_one();
             }
             return;

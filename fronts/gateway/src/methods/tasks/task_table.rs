@@ -35,18 +35,18 @@ const GRACE: Duration = Duration::from_mins(1);
 const KEY: usize = 16;
 
 /// The tasks that servers have started for clients, each with the handle `H` to operate on it.
-pub(crate) struct Tasks<H = TaskHandle>(Mutex<Kept<H>>);
+pub(crate) struct Tasks<H = TaskHandle>(Mutex<Table<H>>);
 
-struct Kept<H> {
+struct Table<H> {
     next: u64,
-    tasks: HashMap<String, Task<H>>,
+    tasks: HashMap<String, TaskRecord<H>>,
     /// The ids towards clients, by server and its own id.
     ids: HashMap<(ServerName, String), String>,
 }
 
 /// A task of a server.
 #[derive(Debug)]
-pub(crate) struct Task<H = TaskHandle> {
+pub(crate) struct TaskRecord<H = TaskHandle> {
     pub(crate) handle: Arc<H>,
     pub(crate) server: ServerName,
     /// The id that its server uses.
@@ -75,9 +75,9 @@ impl Owner {
     }
 }
 
-// === impl Task ===
+// === impl TaskRecord ===
 
-impl<H> Clone for Task<H> {
+impl<H> Clone for TaskRecord<H> {
     fn clone(&self) -> Self {
         Self {
             handle: Arc::clone(&self.handle),
@@ -93,7 +93,7 @@ impl<H> Clone for Task<H> {
 
 impl<H> Default for Tasks<H> {
     fn default() -> Self {
-        Self(Mutex::new(Kept { next: 0, tasks: HashMap::new(), ids: HashMap::new() }))
+        Self(Mutex::new(Table { next: 0, tasks: HashMap::new(), ids: HashMap::new() }))
     }
 }
 
@@ -117,70 +117,72 @@ impl<H> Tasks<H> {
         let life = ["ttlMs", "ttl"].iter().find_map(|key| object::get(task, key)?.read().ok());
         let life = life.map_or(LONGEST, |life| Duration::from_millis(life) + GRACE);
         let expires = now + life.min(LONGEST);
-        let mut kept = self.kept();
-        kept.make_room(&owner);
-        kept.next += 1;
-        let number = kept.next;
+        let mut table = self.table();
+        table.make_room(&owner);
+        table.next += 1;
+        let number = table.next;
         // If a server uses an id twice, the second use is another task.
-        if let Some(before) = kept.ids.insert((server.clone(), own.clone()), id.clone()) {
-            kept.tasks.remove(&before);
+        if let Some(before) = table.ids.insert((server.clone(), own.clone()), id.clone()) {
+            table.tasks.remove(&before);
         }
         let (handle, server, orphaned) = (Arc::new(handle), server.clone(), false);
-        kept.tasks.insert(id, Task { handle, server, own, owner, number, expires, orphaned });
-        drop(kept);
+        table
+            .tasks
+            .insert(id, TaskRecord { handle, server, own, owner, number, expires, orphaned });
+        drop(table);
         Some(named)
     }
 
     /// The task with this id, if it belongs to this owner.
-    pub(crate) fn find(&self, id: &str, owner: &Owner) -> Option<Task<H>> {
-        self.kept().tasks.get(id).filter(|task| task.owner == *owner).cloned()
+    pub(crate) fn find(&self, id: &str, owner: &Owner) -> Option<TaskRecord<H>> {
+        self.table().tasks.get(id).filter(|task| task.owner == *owner).cloned()
     }
 
     /// All tasks of an owner, oldest first.
-    pub(crate) fn of(&self, owner: &Owner) -> Vec<(String, Task<H>)> {
-        let kept = self.kept();
-        let mut tasks: Vec<(String, Task<H>)> = kept
+    pub(crate) fn of(&self, owner: &Owner) -> Vec<(String, TaskRecord<H>)> {
+        let table = self.table();
+        let mut tasks: Vec<(String, TaskRecord<H>)> = table
             .tasks
             .iter()
             .filter(|(_, task)| task.owner == *owner)
             .map(|(id, task)| (id.clone(), task.clone()))
             .collect();
-        drop(kept);
+        drop(table);
         tasks.sort_by_key(|(_, task)| task.number);
         tasks
     }
 
     /// The id for the client of a server's task, and the number of that client if it has one.
     pub(crate) fn shown(&self, server: &ServerName, own: &str) -> Option<(String, Option<u64>)> {
-        let kept = self.kept();
-        let id = kept.ids.get(&(server.clone(), own.to_owned()))?;
-        Some((id.clone(), kept.tasks.get(id)?.owner.client))
+        let table = self.table();
+        let id = table.ids.get(&(server.clone(), own.to_owned()))?;
+        Some((id.clone(), table.tasks.get(id)?.owner.client))
     }
 
     /// True if the task exists, for any owner.
     pub(crate) fn knows(&self, id: &str) -> bool {
-        self.kept().tasks.contains_key(id)
+        self.table().tasks.contains_key(id)
     }
 
     pub(crate) fn forget(&self, id: &str) {
-        self.kept().forget(id);
+        self.table().forget(id);
     }
 
     /// Removes the tasks of a client that is gone.
     pub(crate) fn leave(&self, client: u64) {
-        self.kept().forget_all(|task| task.owner.client == Some(client));
+        self.table().forget_all(|task| task.owner.client == Some(client));
     }
 
     /// Marks the tasks of servers that were removed or replaced.
     pub(crate) fn orphan(&self, servers: &HashSet<ServerName>) {
-        let mut kept = self.kept();
-        for task in kept.tasks.values_mut().filter(|task| servers.contains(&task.server)) {
+        let mut table = self.table();
+        for task in table.tasks.values_mut().filter(|task| servers.contains(&task.server)) {
             task.orphaned = true;
         }
     }
 
     pub(crate) fn sweep(&self, now: Duration) {
-        self.kept().forget_all(|task| task.expires <= now);
+        self.table().forget_all(|task| task.expires <= now);
     }
 
     /// Replaces task ids with those of the client, at the top level and in related tasks.
@@ -204,14 +206,14 @@ impl<H> Tasks<H> {
         related().unwrap_or(said)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept<H>> {
+    fn table(&self) -> MutexGuard<'_, Table<H>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// === impl Kept ===
+// === impl Table ===
 
-impl<H> Kept<H> {
+impl<H> Table<H> {
     /// Makes room for one more task of this owner. No owner loses a task to an owner with more.
     fn make_room(&mut self, owner: &Owner) {
         let mut counts: HashMap<&Owner, usize> = HashMap::new();
@@ -241,7 +243,7 @@ impl<H> Kept<H> {
         }
     }
 
-    fn forget_all(&mut self, is_over: impl Fn(&Task<H>) -> bool) {
+    fn forget_all(&mut self, is_over: impl Fn(&TaskRecord<H>) -> bool) {
         let over: Vec<String> =
             self.tasks.iter().filter(|(_, task)| is_over(task)).map(|(id, _)| id.clone()).collect();
         for id in over {

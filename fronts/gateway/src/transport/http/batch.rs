@@ -14,7 +14,7 @@ use crate::transport::http::request::request_body::Accepts;
 use crate::transport::http::request::trace_headers;
 use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Form, outs};
-use crate::transport::http::sessions::Held;
+use crate::transport::http::sessions::SessionGuard;
 use crate::transport::http::streamable::Post;
 use crate::{Answer, Out};
 
@@ -26,7 +26,7 @@ pub(crate) async fn answer(
     post: Post<'_>,
     text: &Bytes,
     accepts: Accepts,
-    session: Held,
+    session: SessionGuard,
 ) -> Response<Body> {
     let Post { mcp, head, state } = post;
     let messages = match messages(text, Some(session.client().revision())) {

@@ -57,15 +57,15 @@ enum Posted {
 }
 
 /// The stream side of a client. Dropping it cancels all of the client's requests.
-pub(crate) struct Line {
+pub(crate) struct LegacyEvents {
     posted: mpsc::Receiver<Posted>,
     requests: SelectAll<BoxStream<'static, Out>>,
     inbox: Option<mpsc::Receiver<Bytes>>,
-    _leave: Leave,
+    _guard: LeaveGuard,
 }
 
 /// Removes the client from the table when its stream ends.
-struct Leave {
+struct LeaveGuard {
     key: Key,
     older: Arc<LegacyStream>,
     clients: Arc<LegacyStreams>,
@@ -93,8 +93,8 @@ pub(crate) fn open(
     let clients = Arc::clone(mcp.legacy_streams());
     clients.table().insert(key, Arc::clone(&older));
     let gateway = Arc::clone(mcp.gateway());
-    let leave = Leave { key, older, clients, gateway, _place: place };
-    let line = Line { posted, requests: SelectAll::new(), inbox: None, _leave: leave };
+    let leave = LeaveGuard { key, older, clients, gateway, _place: place };
+    let line = LegacyEvents { posted, requests: SelectAll::new(), inbox: None, _guard: leave };
     let mut events = Events::new(Source::LegacyStream(line), mcp.limits().keep_alive);
     events.push_event("endpoint", &format!("/messages?sessionId={}", key.to_text()));
     body::events(events)
@@ -183,8 +183,8 @@ impl LegacyStream {
             (Message::Request { id, method, params }, None)
                 if Contact::of(LEGACY, &method, None) == Contact::Initialize =>
             {
-                let party = gateway.party(Arc::clone(&self.caller), self.view.clone());
-                let (answer, client) = gateway.initialize(&id, params.as_ref(), party).await;
+                let context = gateway.session_context(Arc::clone(&self.caller), self.view.clone());
+                let (answer, client) = gateway.initialize(&id, params.as_ref(), context).await;
                 if let Some(client) = client {
                     let inbox = client.open_inbox();
                     if let Err(second) = self.client.set(Arc::clone(&client)) {
@@ -221,9 +221,9 @@ impl LegacyStream {
     }
 }
 
-// === impl Line ===
+// === impl LegacyEvents ===
 
-impl Line {
+impl LegacyEvents {
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Out>> {
         while let Poll::Ready(posted) = self.posted.poll_recv(cx) {
             match posted {
@@ -251,9 +251,9 @@ impl Line {
     }
 }
 
-// === impl Leave ===
+// === impl LeaveGuard ===
 
-impl Drop for Leave {
+impl Drop for LeaveGuard {
     fn drop(&mut self) {
         self.clients.table().remove(&self.key);
         if let Some(client) = self.older.client.get() {

@@ -18,7 +18,7 @@ use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Events, Form, Source};
 use crate::transport::http::response::resume::{EventId, Full, Kind, Tracks};
 use crate::transport::http::routes::{Endpoint, HttpRequest, Routes};
-use crate::transport::http::sessions::{Held, Key, Sessions};
+use crate::transport::http::sessions::{Key, SessionGuard, Sessions};
 use crate::transport::http::streamable::{self, Post};
 use crate::{Gateway, Out, Revision, View};
 
@@ -132,7 +132,7 @@ impl McpEndpoints {
     }
 
     /// Opens a new stream for messages that belong to no request.
-    fn stand(&self, session: Held) -> Response<Body> {
+    fn stand(&self, session: SessionGuard) -> Response<Body> {
         let inbox = Source::Inbox(session.client().open_inbox());
         self.kept(Kind::Standing, inbox, session)
     }
@@ -142,7 +142,7 @@ impl McpEndpoints {
         &self,
         first: Vec<Out>,
         rest: BoxStream<'static, Out>,
-        session: Option<Held>,
+        session: Option<SessionGuard>,
     ) -> Response<Body> {
         let source = Source::Request(stream::iter(first).chain(rest).boxed());
         match session {
@@ -152,7 +152,7 @@ impl McpEndpoints {
     }
 
     /// Opens a stream that the client can resume, if its revision allows it.
-    fn kept(&self, kind: Kind, source: Source, session: Held) -> Response<Body> {
+    fn kept(&self, kind: Kind, source: Source, session: SessionGuard) -> Response<Body> {
         let revision = session.client().revision();
         if revision < Revision::V2025_03_26 {
             return body::events(Events::new(source, self.limits.keep_alive).of(Some(session)));
@@ -181,7 +181,7 @@ impl McpEndpoints {
         form: Form,
         first: Vec<Out>,
         rest: BoxStream<'static, Out>,
-        session: Option<Held>,
+        session: Option<SessionGuard>,
     ) -> Response<Body> {
         let source = Source::Request(stream::iter(first).chain(rest).boxed());
         let events = Events::new(source, self.limits.keep_alive).written_as(form);

@@ -40,7 +40,7 @@ struct Session {
 }
 
 /// A session in use. It does not count as idle.
-pub(crate) struct Held {
+pub(crate) struct SessionGuard {
     sessions: Arc<Sessions>,
     session: Arc<Session>,
 }
@@ -99,14 +99,19 @@ impl Sessions {
     /// The session with this id, if it belongs to this subject and this endpoint.
     ///
     /// Other callers must not learn that it exists.
-    pub(crate) fn find(self: &Arc<Self>, key: Key, subject: &str, view: &View) -> Option<Held> {
+    pub(crate) fn find(
+        self: &Arc<Self>,
+        key: Key,
+        subject: &str,
+        view: &View,
+    ) -> Option<SessionGuard> {
         let session = Arc::clone(self.table().get(&key)?);
         let client = &session.client;
         if client.caller().subject != subject || client.view() != view {
             return None;
         }
         session.uses.fetch_add(1, Ordering::Relaxed);
-        Some(Held { sessions: Arc::clone(self), session })
+        Some(SessionGuard { sessions: Arc::clone(self), session })
     }
 
     pub(crate) fn remove(&self, key: Key) -> Option<Arc<Client>> {
@@ -138,15 +143,15 @@ impl Sessions {
     }
 }
 
-// === impl Held ===
+// === impl SessionGuard ===
 
-impl Held {
+impl SessionGuard {
     pub(crate) fn client(&self) -> &Arc<Client> {
         &self.session.client
     }
 }
 
-impl Drop for Held {
+impl Drop for SessionGuard {
     fn drop(&mut self) {
         self.session.used.store(self.sessions.age.load(Ordering::Relaxed), Ordering::Relaxed);
         self.session.uses.fetch_sub(1, Ordering::Relaxed);
@@ -160,13 +165,13 @@ mod tests {
     use capstan_wire::Json;
 
     use super::*;
-    use crate::{Party, Revision};
+    use crate::{ClientContext, Revision};
 
     fn client(subject: &str) -> Arc<Client> {
         let caller = Caller::remote(subject, Vec::new());
-        let party = Party::new(Arc::new(caller), None, View::All);
+        let context = ClientContext::new(Arc::new(caller), None, View::All);
         let (capabilities, quota) = (Json::empty_object(), Arc::new(Quota::new(None)));
-        Arc::new(Client::new(Revision::V2025_11_25, capabilities, party, quota))
+        Arc::new(Client::new(Revision::V2025_11_25, capabilities, context, quota))
     }
 
     #[test]

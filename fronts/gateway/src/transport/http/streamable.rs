@@ -26,7 +26,7 @@ use crate::transport::http::request::request_body::{self, Accepts, SESSION, VERS
 use crate::transport::http::request::trace_headers;
 use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Form, outs};
-use crate::transport::http::sessions::{Held, Key};
+use crate::transport::http::sessions::{Key, SessionGuard};
 use crate::{Answer, Exchange, Next, Out, Revision, View};
 
 /// A posted message.
@@ -38,7 +38,7 @@ pub(crate) struct Post<'a> {
 }
 
 /// A parsed request.
-struct Asked {
+struct ParsedRequest {
     id: RequestId,
     method: String,
     params: Option<Json>,
@@ -85,33 +85,33 @@ pub(crate) async fn post(
     drop(text);
     match message {
         Ok(Message::Request { id, method, params }) => {
-            let asked = Asked { id, method, params };
-            request(post, accepts, caller, view, asked).await
+            let request = ParsedRequest { id, method, params };
+            respond(post, accepts, caller, view, request).await
         }
         Ok(message) => tell(mcp, head, &caller, &view, message),
         Err(answer) => body::json(StatusCode::BAD_REQUEST, answer),
     }
 }
 
-async fn request(
+async fn respond(
     post: Post<'_>,
     accepts: Accepts,
     caller: Arc<Caller>,
     view: View,
-    mut asked: Asked,
+    mut request: ParsedRequest,
 ) -> Response<Body> {
     let Post { mcp, head, .. } = post;
     if !mcp.gateway().is_ready() {
-        return body::stopping(Some(&asked.id));
+        return body::stopping(Some(&request.id));
     }
-    asked.params =
-        caller_header::adopt(&head.headers, trace_headers::adopt(&head.headers, asked.params));
-    let contact = Contact::of(hint(&head.headers), &asked.method, asked.params.as_ref());
+    request.params =
+        caller_header::adopt(&head.headers, trace_headers::adopt(&head.headers, request.params));
+    let contact = Contact::of(hint(&head.headers), &request.method, request.params.as_ref());
     if contact == Contact::Modern {
-        let made = make_modern(mcp, head, caller, view, &asked);
+        let made = make_modern(mcp, head, caller, view, &request);
         return match made.await {
             Ok(client) => {
-                let Asked { id, method, params } = asked;
+                let ParsedRequest { id, method, params } = request;
                 let exchange = ask(mcp, accepts, &client, id, &method, params);
                 answer(post, accepts, exchange, None).await
             }
@@ -119,13 +119,13 @@ async fn request(
         };
     }
     if contact == Contact::Initialize {
-        return Box::pin(initialize(mcp, head, caller, view, asked)).await;
+        return Box::pin(initialize(mcp, head, caller, view, request)).await;
     }
     let session = match session(mcp, head, &caller, &view) {
         Ok(session) => session,
-        Err(missing) => return missing.response(Some(&asked.id)),
+        Err(missing) => return missing.response(Some(&request.id)),
     };
-    let Asked { id, method, params } = asked;
+    let ParsedRequest { id, method, params } = request;
     let exchange = ask(mcp, accepts, session.client(), id, &method, params);
     answer(post, accepts, exchange, Some(session)).await
 }
@@ -181,7 +181,7 @@ pub(crate) fn session(
     head: &Parts,
     caller: &Caller,
     view: &View,
-) -> Result<Held, NoSession> {
+) -> Result<SessionGuard, NoSession> {
     check_version(&head.headers)?;
     let key = head.headers.get(&SESSION).ok_or(NoSession::Missing)?;
     if key.as_bytes().contains(&b',') {
@@ -219,24 +219,26 @@ async fn make_modern(
     head: &Parts,
     caller: Arc<Caller>,
     view: View,
-    asked: &Asked,
+    request: &ParsedRequest,
 ) -> Result<Arc<crate::Client>, Answer> {
-    let Asked { id, method, params } = asked;
-    let said = MirroredValues::read(method, params.as_ref());
+    let ParsedRequest { id, method, params } = request;
+    let mirrored = MirroredValues::read(method, params.as_ref());
     let mismatch = |mismatch: header_check::Mismatch| {
         Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string())
     };
-    if let Some(version) = &said.version {
+    if let Some(version) = &mirrored.version {
         header_check::check_version(&head.headers, version).map_err(mismatch)?;
     }
-    let party = mcp.gateway().stateless(caller, view);
-    let client = mcp.gateway().modern(id, params.as_ref(), party)?;
-    if let Some(member) = said.no_text {
+    let context = mcp.gateway().stateless_context(caller, view);
+    let client = mcp.gateway().modern(id, params.as_ref(), context)?;
+    if let Some(member) = mirrored.no_text {
         let words = format!("`{member}` must be a string");
         return Err(Answer::error(Some(id), INVALID_PARAMS, &words));
     }
-    header_check::check(&head.headers, method, &said).map_err(mismatch)?;
-    if let (true, Some(name), Some(params)) = (said.has_argument_headers, &said.name, params) {
+    header_check::check(&head.headers, method, &mirrored).map_err(mismatch)?;
+    if let (true, Some(name), Some(params)) =
+        (mirrored.has_argument_headers, &mirrored.name, params)
+    {
         let hub = mcp.gateway().hub();
         let repeated =
             mcp.argument_headers().check(&hub, &head.headers, &client, name, params).await;
@@ -250,26 +252,26 @@ async fn initialize(
     head: &Parts,
     caller: Arc<Caller>,
     view: View,
-    asked: Asked,
+    request: ParsedRequest,
 ) -> Response<Body> {
     if let Err(missing) = check_version(&head.headers) {
-        return missing.response(Some(&asked.id));
+        return missing.response(Some(&request.id));
     }
     let full = |id: &RequestId| {
         let answer = Answer::error(Some(id), -32000, "there are too many sessions");
         body::json(StatusCode::SERVICE_UNAVAILABLE, answer)
     };
-    let peer = mcp.gateway().peer(&caller, asked.params.as_ref());
-    let Ok(place) = mcp.sessions().place(peer) else { return full(&asked.id) };
+    let peer = mcp.gateway().peer(&caller, request.params.as_ref());
+    let Ok(place) = mcp.sessions().place(peer) else { return full(&request.id) };
     // Copied, so that a session does not keep the buffer of its connection.
-    let params = asked.params.as_ref().map(|params| Bytes::copy_from_slice(params.as_bytes()));
+    let params = request.params.as_ref().map(|params| Bytes::copy_from_slice(params.as_bytes()));
     let params = params.and_then(|params| Json::parse(params).ok());
-    let party = mcp.gateway().party(caller, view);
-    let (answer, client) = mcp.gateway().initialize(&asked.id, params.as_ref(), party).await;
+    let context = mcp.gateway().session_context(caller, view);
+    let (answer, client) = mcp.gateway().initialize(&request.id, params.as_ref(), context).await;
     let Some(client) = client else { return body::json(StatusCode::OK, answer) };
     let Ok(key) = mcp.sessions().add(Arc::clone(&client), place) else {
         mcp.gateway().leave(&client);
-        return full(&asked.id);
+        return full(&request.id);
     };
     let mut response = body::json(StatusCode::OK, answer);
     if let Ok(value) = HeaderValue::try_from(key.to_text()) {
@@ -299,7 +301,7 @@ async fn answer(
     post: Post<'_>,
     accepts: Accepts,
     mut exchange: Exchange,
-    session: Option<Held>,
+    session: Option<SessionGuard>,
 ) -> Response<Body> {
     let first = loop {
         let next = tokio::select! {

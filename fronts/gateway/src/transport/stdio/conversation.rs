@@ -15,7 +15,7 @@ use crate::protocol::era::{Contact, Hint};
 use crate::protocol::messages::{INVALID_REQUEST, cancelled, is_batch, messages, one};
 use crate::transport::stdio::batch::{BatchId, Batches};
 use crate::transport::stdio::outbox::Outbox;
-use crate::{Answer, Client, Exchange, Gateway, Out, Party, View};
+use crate::{Answer, Client, ClientContext, Exchange, Gateway, Out, View};
 
 /// Back-pressure: reading stops while this many bytes wait to be written.
 const MAX_WAITING: usize = 4 * 1024 * 1024;
@@ -25,13 +25,13 @@ pub(crate) struct Conversation {
     pub(crate) gateway: Arc<Gateway>,
     /// Messages that wait to be written.
     pub(crate) out: Outbox,
-    party: Party,
+    context: ClientContext,
     /// The client, after `initialize`.
     legacy: Option<Arc<Client>>,
     /// Running requests.
     pub(crate) work: Work,
     /// True while `initialize` is in progress; no message is read meanwhile.
-    greeting: bool,
+    is_initializing: bool,
     /// Modern requests; each one is its own client.
     modern: HashMap<RequestId, Arc<Client>>,
     batches: Batches,
@@ -56,25 +56,25 @@ pub(crate) struct Running {
 /// An event of a running request or of the inbox.
 pub(crate) enum Event {
     /// `initialize` is answered; with the client unless it is refused.
-    Greeted(Answer, Option<Arc<Client>>),
+    Initialized(Answer, Option<Arc<Client>>),
     /// Output of a request; `None` if it was cancelled.
-    Said(Box<Running>, Option<Out>),
+    Output(Box<Running>, Option<Out>),
     /// A message that belongs to no request.
-    Told(Option<Bytes>),
+    Inbox(Option<Bytes>),
 }
 
 // === impl Conversation ===
 
 impl Conversation {
     pub(crate) fn new(gateway: Arc<Gateway>, caller: Arc<Caller>) -> Self {
-        let party = gateway.party(caller, View::All);
+        let context = gateway.session_context(caller, View::All);
         Self {
             gateway,
             out: Outbox::default(),
-            party,
+            context,
             legacy: None,
             work: Work { running: FuturesUnordered::new(), inbox: None },
-            greeting: false,
+            is_initializing: false,
             modern: HashMap::new(),
             batches: Batches::default(),
         }
@@ -82,7 +82,7 @@ impl Conversation {
 
     /// True if another message can be handled now.
     pub(crate) fn takes(&self) -> bool {
-        !self.greeting && self.out.waiting() < MAX_WAITING
+        !self.is_initializing && self.out.waiting() < MAX_WAITING
     }
 
     /// True if no request runs and no message waits.
@@ -173,7 +173,7 @@ impl Conversation {
         let hint = if self.legacy.is_some() { Hint::Initialized } else { Hint::None };
         let contact = Contact::of(hint, method, params.as_ref());
         if contact == Contact::Initialize {
-            return self.greet(id, params, batch);
+            return self.initialize(id, params, batch);
         }
         let refuse = |message| Answer::error(Some(&id), INVALID_REQUEST, message);
         if self.work.running.len() >= MAX_RUNNING {
@@ -188,7 +188,7 @@ impl Conversation {
                 return self.answer(refuse("a request with this id is still running"), batch);
             }
             (Contact::Modern, _) => {
-                match self.gateway.modern(&id, params.as_ref(), self.party.clone()) {
+                match self.gateway.modern(&id, params.as_ref(), self.context.clone()) {
                     Ok(client) => client,
                     Err(answer) => return self.answer(answer, batch),
                 }
@@ -205,16 +205,16 @@ impl Conversation {
         self.wait_for(Box::new(Running { id, exchange, batch, modern }));
     }
 
-    fn greet(&mut self, id: RequestId, params: Option<Json>, batch: Option<BatchId>) {
+    fn initialize(&mut self, id: RequestId, params: Option<Json>, batch: Option<BatchId>) {
         if batch.is_some() {
             let message = "`initialize` must not be part of a batch";
             return self.answer(Answer::error(Some(&id), INVALID_REQUEST, message), batch);
         }
-        self.greeting = true;
-        let (gateway, party) = (Arc::clone(&self.gateway), self.party.clone());
+        self.is_initializing = true;
+        let (gateway, context) = (Arc::clone(&self.gateway), self.context.clone());
         self.work.running.push(Box::pin(async move {
-            let (answer, client) = gateway.initialize(&id, params.as_ref(), party).await;
-            Event::Greeted(answer, client)
+            let (answer, client) = gateway.initialize(&id, params.as_ref(), context).await;
+            Event::Initialized(answer, client)
         }));
     }
 
@@ -232,8 +232,8 @@ impl Conversation {
 
     fn on(&mut self, event: Event) {
         match event {
-            Event::Greeted(answer, client) => {
-                self.greeting = false;
+            Event::Initialized(answer, client) => {
+                self.is_initializing = false;
                 self.out.answer(answer);
                 if let Some(client) = client {
                     self.work.inbox = Some(client.open_inbox());
@@ -242,11 +242,11 @@ impl Conversation {
                     }
                 }
             }
-            Event::Said(running, Some(Out::Message(message))) => {
+            Event::Output(running, Some(Out::Message(message))) => {
                 self.out.message(message);
                 self.wait_for(running);
             }
-            Event::Said(running, last) => {
+            Event::Output(running, last) => {
                 if running.modern {
                     self.modern.remove(&running.id);
                 }
@@ -260,8 +260,8 @@ impl Conversation {
                     (None, None) => {}
                 }
             }
-            Event::Told(Some(message)) => self.out.message(message),
-            Event::Told(None) => self.work.inbox = None,
+            Event::Inbox(Some(message)) => self.out.message(message),
+            Event::Inbox(None) => self.work.inbox = None,
         }
     }
 
@@ -282,7 +282,7 @@ impl Conversation {
     fn wait_for(&self, mut running: Box<Running>) {
         self.work.running.push(Box::pin(async move {
             let out = running.exchange.next().await;
-            Event::Said(running, out)
+            Event::Output(running, out)
         }));
     }
 }
@@ -293,7 +293,7 @@ impl Work {
     /// Waits for the next event. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Event {
         let Self { running, inbox } = self;
-        let told = async {
+        let message = async {
             match inbox {
                 Some(inbox) => inbox.recv().await,
                 None => std::future::pending().await,
@@ -302,7 +302,7 @@ impl Work {
         tokio::select! {
             biased;
             Some(event) = running.next() => event,
-            told = told => Event::Told(told),
+            message = message => Event::Inbox(message),
         }
     }
 }

@@ -79,7 +79,7 @@ async fn carry(
 ) -> io::Result<()> {
     let gateway = Arc::clone(&talk.gateway);
     let mut stop = pin!(stop);
-    let mut end: Option<End<'_>> = None;
+    let mut shutdown: Option<Shutdown<'_>> = None;
     let (mut open, mut asked, mut gone) = (true, false, false);
     let mut probe = tokio::time::interval(PROBE_INTERVAL);
     // First polled when the client closes its side, which may be hours later.
@@ -90,7 +90,7 @@ async fn carry(
         {
             take(talk, line);
         }
-        if end.as_ref().is_some_and(|end| end.drained) && talk.is_idle() {
+        if shutdown.as_ref().is_some_and(|shutdown| shutdown.drained) && talk.is_idle() {
             return Ok(());
         }
         tokio::select! {
@@ -98,12 +98,12 @@ async fn carry(
             () = &mut stop, if !asked => {
                 asked = true;
                 // A client that has closed its side and stops the gateway waits for nothing more.
-                end = Some(End::new(&gateway, if open { time } else { Duration::ZERO }));
+                shutdown = Some(Shutdown::new(&gateway, if open { time } else { Duration::ZERO }));
             }
-            late = ending(&mut end) => match late {
-                Late::Drained => {}
-                Late::TimeIsUp => gateway.give_up(),
-                Late::StopSignal => return Ok(()),
+            late = ending(&mut shutdown) => match late {
+                ShutdownEvent::Drained => {}
+                ShutdownEvent::DeadlineReached => gateway.give_up(),
+                ShutdownEvent::GraceOver => return Ok(()),
             },
             // Back-pressure: no more output is produced than the client reads.
             event = talk.work.next(), if talk.out.waiting() < MAX_LINE => talk.on_all(event),
@@ -113,14 +113,14 @@ async fn carry(
                 if let Some(line) = lines.rest() {
                     take(talk, line);
                 }
-                if end.is_none() {
-                    end = Some(End::new(&gateway, CLOSED));
+                if shutdown.is_none() {
+                    shutdown = Some(Shutdown::new(&gateway, CLOSED));
                 }
             },
             _ = probe.tick(), if !open && !gone => {
                 gone = !output.is_read();
                 if gone && !asked {
-                    end = Some(End::new(&gateway, Duration::ZERO));
+                    shutdown = Some(Shutdown::new(&gateway, Duration::ZERO));
                 }
             }
         }
@@ -128,7 +128,7 @@ async fn carry(
 }
 
 /// A shutdown in progress: new requests are refused, and running ones have a deadline.
-struct End<'a> {
+struct Shutdown<'a> {
     drain: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
     limit: Pin<Box<tokio::time::Sleep>>,
     drained: bool,
@@ -136,35 +136,35 @@ struct End<'a> {
 }
 
 /// Events of a shutdown.
-enum Late {
+enum ShutdownEvent {
     Drained,
-    TimeIsUp,
+    DeadlineReached,
     /// The time for clients to read their last messages is over.
-    StopSignal,
+    GraceOver,
 }
 
-// === impl End ===
+// === impl Shutdown ===
 
-impl<'a> End<'a> {
+impl<'a> Shutdown<'a> {
     fn new(gateway: &'a Gateway, time: Duration) -> Self {
         let limit = Box::pin(tokio::time::sleep(time));
         Self { drain: Box::pin(gateway.drain()), limit, drained: false, given_up: false }
     }
 }
 
-async fn ending(end: &mut Option<End<'_>>) -> Late {
-    let Some(end) = end else { return std::future::pending().await };
+async fn ending(shutdown: &mut Option<Shutdown<'_>>) -> ShutdownEvent {
+    let Some(shutdown) = shutdown else { return std::future::pending().await };
     tokio::select! {
-        () = &mut end.drain, if !end.drained => {
-            end.drained = true;
-            Late::Drained
+        () = &mut shutdown.drain, if !shutdown.drained => {
+            shutdown.drained = true;
+            ShutdownEvent::Drained
         }
-        () = &mut end.limit => {
-            if std::mem::replace(&mut end.given_up, true) {
-                return Late::StopSignal;
+        () = &mut shutdown.limit => {
+            if std::mem::replace(&mut shutdown.given_up, true) {
+                return ShutdownEvent::GraceOver;
             }
-            end.limit.as_mut().reset(Instant::now() + LAST_WORDS);
-            Late::TimeIsUp
+            shutdown.limit.as_mut().reset(Instant::now() + LAST_WORDS);
+            ShutdownEvent::DeadlineReached
         }
     }
 }

@@ -17,10 +17,10 @@ use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 
 /// Standard input.
-pub struct Input(In);
+pub struct Input(InputKind);
 
 /// Standard output.
-pub struct Output(To);
+pub struct Output(OutputKind);
 
 /// An output stream to a client.
 pub trait Outlet: AsyncWrite + Unpin {
@@ -28,20 +28,20 @@ pub trait Outlet: AsyncWrite + Unpin {
     fn is_read(&self) -> bool;
 }
 
-enum In {
+enum InputKind {
     Pipe(pipe::Receiver),
-    Socket(Switched),
+    Socket(NonBlocking),
     Thread(tokio::io::Stdin),
 }
 
-enum To {
+enum OutputKind {
     Pipe(pipe::Sender),
-    Socket(Switched),
+    Socket(NonBlocking),
     Thread(tokio::io::Stdout),
 }
 
 /// A socket that is non-blocking until this is dropped.
-struct Switched {
+struct NonBlocking {
     stream: UnixStream,
     /// A second handle, if the socket was blocking and must be restored.
     before: Option<StdStream>,
@@ -59,14 +59,14 @@ impl Input {
         let stdin = rustix::stdio::stdin();
         Self(match kind(stdin) {
             Some(FileType::Fifo) => match pipe::OpenOptions::new().open_receiver(path(0)) {
-                Ok(pipe) => In::Pipe(pipe),
-                Err(_) => In::Thread(tokio::io::stdin()),
+                Ok(pipe) => InputKind::Pipe(pipe),
+                Err(_) => InputKind::Thread(tokio::io::stdin()),
             },
-            Some(FileType::Socket) => match Switched::new(stdin) {
-                Ok(socket) => In::Socket(socket),
-                Err(_) => In::Thread(tokio::io::stdin()),
+            Some(FileType::Socket) => match NonBlocking::new(stdin) {
+                Ok(socket) => InputKind::Socket(socket),
+                Err(_) => InputKind::Thread(tokio::io::stdin()),
             },
-            _ => In::Thread(tokio::io::stdin()),
+            _ => InputKind::Thread(tokio::io::stdin()),
         })
     }
 }
@@ -78,9 +78,9 @@ impl AsyncRead for Input {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            In::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
-            In::Socket(socket) => Pin::new(&mut socket.stream).poll_read(context, buffer),
-            In::Thread(stdin) => Pin::new(stdin).poll_read(context, buffer),
+            InputKind::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
+            InputKind::Socket(socket) => Pin::new(&mut socket.stream).poll_read(context, buffer),
+            InputKind::Thread(stdin) => Pin::new(stdin).poll_read(context, buffer),
         }
     }
 }
@@ -92,14 +92,14 @@ impl Output {
         let stdout = rustix::stdio::stdout();
         Self(match kind(stdout) {
             Some(FileType::Fifo) => match pipe::OpenOptions::new().open_sender(path(1)) {
-                Ok(pipe) => To::Pipe(pipe),
-                Err(_) => To::Thread(tokio::io::stdout()),
+                Ok(pipe) => OutputKind::Pipe(pipe),
+                Err(_) => OutputKind::Thread(tokio::io::stdout()),
             },
-            Some(FileType::Socket) => match Switched::new(stdout) {
-                Ok(socket) => To::Socket(socket),
-                Err(_) => To::Thread(tokio::io::stdout()),
+            Some(FileType::Socket) => match NonBlocking::new(stdout) {
+                Ok(socket) => OutputKind::Socket(socket),
+                Err(_) => OutputKind::Thread(tokio::io::stdout()),
             },
-            _ => To::Thread(tokio::io::stdout()),
+            _ => OutputKind::Thread(tokio::io::stdout()),
         })
     }
 }
@@ -111,9 +111,9 @@ impl AsyncWrite for Output {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().0 {
-            To::Pipe(pipe) => Pin::new(pipe).poll_write(context, bytes),
-            To::Socket(socket) => Pin::new(&mut socket.stream).poll_write(context, bytes),
-            To::Thread(stdout) => Pin::new(stdout).poll_write(context, bytes),
+            OutputKind::Pipe(pipe) => Pin::new(pipe).poll_write(context, bytes),
+            OutputKind::Socket(socket) => Pin::new(&mut socket.stream).poll_write(context, bytes),
+            OutputKind::Thread(stdout) => Pin::new(stdout).poll_write(context, bytes),
         }
     }
 
@@ -123,25 +123,27 @@ impl AsyncWrite for Output {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         match &mut self.get_mut().0 {
-            To::Pipe(pipe) => Pin::new(pipe).poll_write_vectored(context, slices),
-            To::Socket(socket) => Pin::new(&mut socket.stream).poll_write_vectored(context, slices),
-            To::Thread(stdout) => Pin::new(stdout).poll_write_vectored(context, slices),
+            OutputKind::Pipe(pipe) => Pin::new(pipe).poll_write_vectored(context, slices),
+            OutputKind::Socket(socket) => {
+                Pin::new(&mut socket.stream).poll_write_vectored(context, slices)
+            }
+            OutputKind::Thread(stdout) => Pin::new(stdout).poll_write_vectored(context, slices),
         }
     }
 
     fn is_write_vectored(&self) -> bool {
         match &self.0 {
-            To::Pipe(pipe) => pipe.is_write_vectored(),
-            To::Socket(socket) => socket.stream.is_write_vectored(),
-            To::Thread(stdout) => stdout.is_write_vectored(),
+            OutputKind::Pipe(pipe) => pipe.is_write_vectored(),
+            OutputKind::Socket(socket) => socket.stream.is_write_vectored(),
+            OutputKind::Thread(stdout) => stdout.is_write_vectored(),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.get_mut().0 {
-            To::Pipe(pipe) => Pin::new(pipe).poll_flush(context),
-            To::Socket(socket) => Pin::new(&mut socket.stream).poll_flush(context),
-            To::Thread(stdout) => Pin::new(stdout).poll_flush(context),
+            OutputKind::Pipe(pipe) => Pin::new(pipe).poll_flush(context),
+            OutputKind::Socket(socket) => Pin::new(&mut socket.stream).poll_flush(context),
+            OutputKind::Thread(stdout) => Pin::new(stdout).poll_flush(context),
         }
     }
 
@@ -162,9 +164,9 @@ impl Outlet for Output {
     }
 }
 
-// === impl Switched ===
+// === impl NonBlocking ===
 
-impl Switched {
+impl NonBlocking {
     fn new(handle: BorrowedFd<'_>) -> io::Result<Self> {
         let flags = rustix::fs::fcntl_getfl(handle)?;
         let blocks = !flags.contains(rustix::fs::OFlags::NONBLOCK);
@@ -183,7 +185,7 @@ impl Switched {
     }
 }
 
-impl Drop for Switched {
+impl Drop for NonBlocking {
     fn drop(&mut self) {
         restore(self.before.as_ref());
     }

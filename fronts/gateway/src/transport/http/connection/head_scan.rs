@@ -17,20 +17,20 @@ const MAX_CHUNK: u64 = u32::MAX as u64;
 
 /// The position in the requests of one connection.
 pub(crate) struct HeadScan {
-    at: At,
+    at: Position,
     framing: Framing,
     /// The beginning of an incomplete line.
     line: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
+enum Position {
     /// Before a request line.
     Start,
     /// In the headers.
     Headers,
     /// In a body, or in a chunk and its line end, with the remaining bytes.
-    Body { left: u64, then: Then },
+    Body { left: u64, then: AfterBody },
     /// Before the size of a chunk.
     Size,
     /// After the last chunk.
@@ -41,7 +41,7 @@ enum At {
 
 /// The state after a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Then {
+enum AfterBody {
     Start,
     Size,
 }
@@ -60,7 +60,7 @@ struct Refused;
 
 impl HeadScan {
     pub(crate) fn new() -> Self {
-        Self { at: At::Start, framing: Framing::default(), line: Vec::new() }
+        Self { at: Position::Start, framing: Framing::default(), line: Vec::new() }
     }
 
     /// Scans bytes that were read, and invalidates the first line that must be refused.
@@ -68,17 +68,17 @@ impl HeadScan {
         let mut from = 0;
         while let Some(rest) = bytes.get_mut(from..).filter(|rest| !rest.is_empty()) {
             match self.at {
-                At::Refused => return,
-                At::Body { left, then } => {
+                Position::Refused => return,
+                Position::Body { left, then } => {
                     let here = u64::try_from(rest.len()).unwrap_or(u64::MAX).min(left);
                     from += usize::try_from(here).unwrap_or(rest.len());
                     self.at = match (left - here, then) {
-                        (0, Then::Start) => At::Start,
-                        (0, Then::Size) => At::Size,
-                        (left, then) => At::Body { left, then },
+                        (0, AfterBody::Start) => Position::Start,
+                        (0, AfterBody::Size) => Position::Size,
+                        (left, then) => Position::Body { left, then },
                     };
                 }
-                At::Start | At::Headers | At::Size | At::Trailers => {
+                Position::Start | Position::Headers | Position::Size | Position::Trailers => {
                     let Some(end) = memchr(b'\n', rest) else { return self.keep(rest) };
                     let (line, _) = rest.split_at(end);
                     let next = if self.line.is_empty() {
@@ -88,8 +88,8 @@ impl HeadScan {
                         let line = mem::take(&mut self.line);
                         self.line(&line)
                     };
-                    self.at = next.unwrap_or(At::Refused);
-                    if self.at == At::Refused
+                    self.at = next.unwrap_or(Position::Refused);
+                    if self.at == Position::Refused
                         && let Some(feed) = rest.get_mut(end)
                     {
                         *feed = 0;
@@ -102,7 +102,7 @@ impl HeadScan {
 
     /// True if the last request is complete and no byte of another has come.
     pub(crate) fn is_between_requests(&self) -> bool {
-        self.at == At::Start && self.line.is_empty()
+        self.at == Position::Start && self.line.is_empty()
     }
 
     fn keep(&mut self, bytes: &[u8]) {
@@ -112,19 +112,19 @@ impl HeadScan {
     }
 
     /// Handles a line without its line feed.
-    fn line(&mut self, line: &[u8]) -> Result<At, Refused> {
+    fn line(&mut self, line: &[u8]) -> Result<Position, Refused> {
         let line = line.strip_suffix(b"\r").ok_or(Refused)?;
         match self.at {
             // Empty lines may come before a request.
-            At::Start | At::Trailers if line.is_empty() => Ok(At::Start),
-            At::Start => Ok(At::Headers),
-            At::Headers if line.is_empty() => Ok(mem::take(&mut self.framing).body()),
-            At::Headers => self.framing.header(line).map(|()| At::Headers),
-            At::Size => match chunk_size(line)? {
-                0 => Ok(At::Trailers),
-                size => Ok(At::Body { left: size + 2, then: Then::Size }),
+            Position::Start | Position::Trailers if line.is_empty() => Ok(Position::Start),
+            Position::Start => Ok(Position::Headers),
+            Position::Headers if line.is_empty() => Ok(mem::take(&mut self.framing).body()),
+            Position::Headers => self.framing.header(line).map(|()| Position::Headers),
+            Position::Size => match chunk_size(line)? {
+                0 => Ok(Position::Trailers),
+                size => Ok(Position::Body { left: size + 2, then: AfterBody::Size }),
             },
-            other @ (At::Trailers | At::Body { .. } | At::Refused) => Ok(other),
+            other @ (Position::Trailers | Position::Body { .. } | Position::Refused) => Ok(other),
         }
     }
 }
@@ -156,11 +156,11 @@ impl Framing {
         Ok(())
     }
 
-    fn body(self) -> At {
+    fn body(self) -> Position {
         match (self.chunked, self.length) {
-            (true, _) => At::Size,
-            (false, Some(left @ 1..)) => At::Body { left, then: Then::Start },
-            (false, Some(0) | None) => At::Start,
+            (true, _) => Position::Size,
+            (false, Some(left @ 1..)) => Position::Body { left, then: AfterBody::Start },
+            (false, Some(0) | None) => Position::Start,
         }
     }
 }

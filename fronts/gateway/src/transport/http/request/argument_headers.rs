@@ -22,18 +22,18 @@ const MAX_DEPTH: usize = 16;
 
 /// The headers that each server's tools require.
 #[derive(Default)]
-pub(crate) struct ArgumentHeaders(Mutex<HashMap<ServerName, Known>>);
+pub(crate) struct ArgumentHeaders(Mutex<HashMap<ServerName, CachedTools>>);
 
 /// The headers that a server's tools require, cached for one version of its list.
-struct Known {
+struct CachedTools {
     list: Arc<[Item]>,
     /// Only the tools that require headers.
-    tools: HashMap<String, Arc<[Repeat]>>,
+    tools: HashMap<String, Arc<[ArgumentHeader]>>,
 }
 
 /// An argument that is repeated in a header.
 #[derive(Debug, PartialEq, Eq)]
-struct Repeat {
+struct ArgumentHeader {
     header: HeaderName,
     path: Vec<String>,
 }
@@ -75,13 +75,13 @@ impl ArgumentHeaders {
             let Ok(list) = list else { return Ok(()) };
             list
         };
-        let Some(repeats) = self.of(&server, &list, &item) else { return Ok(()) };
+        let Some(required) = self.of(&server, &list, &item) else { return Ok(()) };
         let known = list.iter().find(|one| one.name == item);
         if !known.is_some_and(|tool| hub.shows_tool(client.caller(), &server, tool)) {
             return Ok(());
         }
         let arguments = object::get(params, "arguments");
-        for Repeat { header, path } in &*repeats {
+        for ArgumentHeader { header, path } in &*required {
             let given = headers.get(header).map(|given| given.to_str().ok().and_then(decode));
             let expected = arguments.as_ref().and_then(|arguments| text_at(arguments, path));
             if given != expected.map(Some) {
@@ -94,7 +94,12 @@ impl ArgumentHeaders {
         Ok(())
     }
 
-    fn of(&self, server: &ServerName, list: &Arc<[Item]>, tool: &str) -> Option<Arc<[Repeat]>> {
+    fn of(
+        &self,
+        server: &ServerName,
+        list: &Arc<[Item]>,
+        tool: &str,
+    ) -> Option<Arc<[ArgumentHeader]>> {
         let mut servers = self.servers();
         if let Some(known) = servers.get(server)
             && Arc::ptr_eq(&known.list, list)
@@ -102,38 +107,38 @@ impl ArgumentHeaders {
             return known.tools.get(tool).cloned();
         }
         let asks = |item: &Item| {
-            let repeats = read(&item.definition);
-            (!repeats.is_empty()).then(|| (item.name.clone(), repeats.into()))
+            let required = read(&item.definition);
+            (!required.is_empty()).then(|| (item.name.clone(), required.into()))
         };
-        let tools: HashMap<String, Arc<[Repeat]>> = list.iter().filter_map(asks).collect();
-        let repeats = tools.get(tool).cloned();
-        servers.insert(server.clone(), Known { list: Arc::clone(list), tools });
-        repeats
+        let tools: HashMap<String, Arc<[ArgumentHeader]>> = list.iter().filter_map(asks).collect();
+        let required = tools.get(tool).cloned();
+        servers.insert(server.clone(), CachedTools { list: Arc::clone(list), tools });
+        required
     }
 
-    fn servers(&self) -> MutexGuard<'_, HashMap<ServerName, Known>> {
+    fn servers(&self) -> MutexGuard<'_, HashMap<ServerName, CachedTools>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reads the arguments of a tool that must be repeated.
-fn read(definition: &Json) -> Vec<Repeat> {
-    let mut repeats = Vec::new();
+fn read(definition: &Json) -> Vec<ArgumentHeader> {
+    let mut required = Vec::new();
     // Fast path: most tools have none.
     if definition.as_str().contains(KEYWORD)
         && let Some(schema) = object::get(definition, "inputSchema")
     {
-        walk(&schema, &mut Vec::new(), &mut repeats);
+        walk(&schema, &mut Vec::new(), &mut required);
     }
-    repeats
+    required
 }
 
-fn walk(schema: &Json, path: &mut Vec<String>, repeats: &mut Vec<Repeat>) {
+fn walk(schema: &Json, path: &mut Vec<String>, required: &mut Vec<ArgumentHeader>) {
     let [keyword, properties] = object::peek(schema, [KEYWORD, "properties"]);
     let name = keyword.and_then(|name| name.read::<String>().ok()).filter(|name| !name.is_empty());
     let header = name.map(|name| HeaderName::from_bytes(format!("mcp-param-{name}").as_bytes()));
     if let Some(Ok(header)) = header {
-        repeats.push(Repeat { header, path: path.clone() });
+        required.push(ArgumentHeader { header, path: path.clone() });
     }
     if path.len() >= MAX_DEPTH {
         return;
@@ -141,7 +146,7 @@ fn walk(schema: &Json, path: &mut Vec<String>, repeats: &mut Vec<Repeat>) {
     let properties = properties.and_then(|properties| object::members(&properties).ok());
     for (name, schema) in properties.unwrap_or_default() {
         path.push(name);
-        walk(&schema, path, repeats);
+        walk(&schema, path, required);
         path.pop();
     }
 }

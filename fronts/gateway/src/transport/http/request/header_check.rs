@@ -75,19 +75,19 @@ pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Mi
 pub(crate) fn check(
     headers: &HeaderMap,
     method: &str,
-    said: &MirroredValues,
+    mirrored: &MirroredValues,
 ) -> Result<(), Mismatch> {
     if headers.get(&METHOD).is_none_or(|given| given != method) {
         return Err(Mismatch("Mcp-Method"));
     }
-    if said.key.is_none() {
+    if mirrored.key.is_none() {
         return Ok(());
     }
     let given = match headers.get(&NAME) {
         None => None,
         Some(given) => Some(given.to_str().ok().and_then(decode).ok_or(Mismatch("Mcp-Name"))?),
     };
-    if given == said.name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
+    if given == mirrored.name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
 }
 
 /// Decodes a header value; `None` if its encoding is malformed.
@@ -109,8 +109,8 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()));
         let params = Json::parse(params.to_owned()).unwrap();
-        let said = MirroredValues::read(method, Some(&params));
-        let result = check(&given.collect(), method, &said);
+        let mirrored = MirroredValues::read(method, Some(&params));
+        let result = check(&given.collect(), method, &mirrored);
         assert_eq!(result.err().map(|Mismatch(name)| name), bad, "{method} {params} {headers:?}");
     }
 

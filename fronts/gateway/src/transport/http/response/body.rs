@@ -16,7 +16,7 @@ use hyper::http::StatusCode;
 use crate::protocol::fault::{INTERNAL, SHUTTING_DOWN};
 use crate::transport::http::connection::connection_state::Busy;
 use crate::transport::http::response::events::Events;
-use crate::transport::http::sessions::Held;
+use crate::transport::http::sessions::SessionGuard;
 use crate::{Answer, Cut, Partly, StreamedAnswer};
 
 /// Answers up to this size are copied into one buffer, which is cheaper than three writes.
@@ -41,7 +41,7 @@ enum Kind {
     Batch(vec::IntoIter<Bytes>, u64),
     Events(Box<Events>),
     /// A streamed answer, and the session that it belongs to.
-    Streamed(Box<(StreamedAnswer, Option<Held>)>),
+    Streamed(Box<(StreamedAnswer, Option<SessionGuard>)>),
 }
 
 impl From<Bytes> for Body {
@@ -99,7 +99,7 @@ pub(crate) fn json(status: StatusCode, answer: Answer) -> Response<Body> {
 }
 
 /// A response with a streamed answer.
-pub(crate) fn streamed(answer: StreamedAnswer, session: Option<Held>) -> Response<Body> {
+pub(crate) fn streamed(answer: StreamedAnswer, session: Option<SessionGuard>) -> Response<Body> {
     as_json(response(StatusCode::OK, Kind::Streamed(Box::new((answer, session)))))
 }
 

@@ -15,9 +15,9 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use crate::transport::http::legacy_sse::Line;
+use crate::transport::http::legacy_sse::LegacyEvents;
 use crate::transport::http::response::resume::Reader;
-use crate::transport::http::sessions::Held;
+use crate::transport::http::sessions::SessionGuard;
 use crate::{Exchange, Out};
 
 const START: &str = "event: message\ndata: ";
@@ -35,7 +35,7 @@ pub(crate) struct Events {
     form: Form,
     beat: Interval,
     /// The session, which is not idle while the stream is open.
-    session: Option<Held>,
+    session: Option<SessionGuard>,
 }
 
 /// The format of a stream.
@@ -58,7 +58,7 @@ pub(crate) enum Source {
     /// Messages that belong to no request.
     Inbox(mpsc::Receiver<Bytes>),
     /// All messages to a client of HTTP+SSE.
-    LegacyStream(Line),
+    LegacyStream(LegacyEvents),
     /// A stream that another connection can resume.
     Resumable(Reader),
 }
@@ -84,7 +84,7 @@ impl Events {
     }
 
     /// Keeps a session from being idle while the stream is open.
-    pub(crate) fn of(self, session: Option<Held>) -> Self {
+    pub(crate) fn of(self, session: Option<SessionGuard>) -> Self {
         Self { session, ..self }
     }
 
@@ -159,7 +159,7 @@ impl Form {
         Some(Bytes::from_static(if has_some { b"]" } else { b"[]" }))
     }
 
-    fn pieces(&mut self, out: Out, session: Option<&Held>) -> Vec<Bytes> {
+    fn pieces(&mut self, out: Out, session: Option<&SessionGuard>) -> Vec<Bytes> {
         match (self, out) {
             (Self::Events, out) => pieces(out, None),
             (Self::Json, Out::Answer(answer)) => answer.pieces().into(),

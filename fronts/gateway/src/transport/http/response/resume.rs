@@ -18,7 +18,7 @@ use crate::fairness::byte_budget::{Budget, Spare, Spent};
 use crate::fairness::fair_share::{FairShares, Share};
 pub(crate) use crate::transport::http::response::event_id::{EventId, Kind};
 use crate::transport::http::response::events::{Source, pieces};
-use crate::transport::http::sessions::Held;
+use crate::transport::http::sessions::SessionGuard;
 
 /// Maximum number of kept streams, in total and per peer; further ones cannot be resumed.
 const MAX_TRACKS: usize = 16_384;
@@ -37,7 +37,7 @@ const RETRY: u32 = 1000;
 /// All resumable streams.
 pub(crate) struct Tracks {
     /// By client number, oldest first.
-    table: Mutex<HashMap<u64, Own>>,
+    table: Mutex<HashMap<u64, ClientTracks>>,
     shares: Arc<FairShares>,
     budget: Arc<Budget>,
     numbers: AtomicU64,
@@ -46,7 +46,7 @@ pub(crate) struct Tracks {
 }
 
 /// The streams of one client.
-struct Own {
+struct ClientTracks {
     tracks: Vec<Arc<Track>>,
     budget: Arc<Budget>,
 }
@@ -89,13 +89,13 @@ pub(crate) struct Reader {
     /// The next event to send.
     at: u64,
     wait: Duration,
-    session: Option<Held>,
+    session: Option<SessionGuard>,
 }
 
 /// No room for another stream; returns its parts.
 pub(crate) struct Full {
     pub(crate) source: Source,
-    pub(crate) session: Held,
+    pub(crate) session: SessionGuard,
 }
 
 // === impl Tracks ===
@@ -116,12 +116,12 @@ impl Tracks {
         &self,
         kind: Kind,
         source: Source,
-        session: Held,
+        session: SessionGuard,
     ) -> Result<Reader, Box<Full>> {
         let (client, peer) = (session.client().number, session.client().peer);
         let mut table = self.table();
-        let begin = || Own { tracks: Vec::new(), budget: self.budget.of_session() };
-        let Own { tracks: own, budget } = table.entry(client).or_insert_with(begin);
+        let begin = || ClientTracks { tracks: Vec::new(), budget: self.budget.of_session() };
+        let ClientTracks { tracks: own, budget } = table.entry(client).or_insert_with(begin);
         if own.len() >= MAX_OF_SESSION
             && let Some(over) = own.iter().position(|track| track.state().source.is_none())
         {
@@ -141,7 +141,11 @@ impl Tracks {
     /// Resumes one of the session's own streams after an event.
     ///
     /// Returns the session if the following events are not available.
-    pub(crate) fn resume(&self, id: EventId, session: Held) -> Result<Reader, Held> {
+    pub(crate) fn resume(
+        &self,
+        id: EventId,
+        session: SessionGuard,
+    ) -> Result<Reader, SessionGuard> {
         let is_it = |track: &&Arc<Track>| track.number == id.track && track.kind == id.kind;
         let track = match self.table().get(&session.client().number) {
             Some(own) => own.tracks.iter().find(is_it).cloned(),
@@ -189,7 +193,7 @@ impl Tracks {
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<u64, Own>> {
+    fn table(&self) -> MutexGuard<'_, HashMap<u64, ClientTracks>> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! A gateway over HTTP in front of one fake server.
+//! The test harness: a gateway over HTTP in front of one fake server.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,17 +27,17 @@ use tokio::time::timeout;
 
 use capstan_testkit::http::{HttpAnswer as Heard, HttpConnection, HttpRequest, post};
 
-/// How long anything may take.
+/// Timeout of each step of a test.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What is listed of the server, which is called `files`.
+/// The tools of the server, which is called `files`.
 const TOOLS: [&str; 8] = ["say", "talk", "wait", "big", "mark", "ask", "slow", "heavy"];
 
-/// The length of what `big` answers.
+/// The length of the answer of `big`.
 pub(crate) const BIG: usize = 1024 * 1024;
 
 /// A running gateway.
-pub(crate) struct World {
+pub(crate) struct Harness {
     pub(crate) address: SocketAddr,
     /// The address of the metrics, when they have their own.
     pub(crate) metrics: Option<SocketAddr>,
@@ -48,19 +48,20 @@ pub(crate) struct World {
     ended: JoinHandle<()>,
 }
 
-/// A server that does as it is told.
+/// A scripted server.
 pub(crate) struct Files {
     name: ServerName,
-    /// Calls of `wait` that are under way.
+    /// The number of running calls of `wait`.
     waiting: watch::Sender<usize>,
-    /// Lets a `wait` go.
+    /// Ends one call of `wait`.
     go: Notify,
     /// The params of all calls.
     pub(crate) sent: Mutex<Vec<String>>,
-    /// What `big` answers as it comes, and whether the client of each call would take that.
+    /// The streamed answer of `big`.
     pub(crate) coming: Mutex<Option<Coming>>,
+    /// For each call, whether its client accepts a streamed answer.
     pub(crate) wishes: Mutex<Vec<bool>>,
-    /// How much was taken of it.
+    /// The number of bytes that were read from the streamed answer.
     pub(crate) taken: Arc<AtomicUsize>,
 }
 
@@ -97,9 +98,9 @@ pub(crate) fn member(message: &str, path: &str) -> String {
     object::at_path(&json, path).map_or_else(String::new, |json| json.to_string())
 }
 
-// === impl World ===
+// === impl Harness ===
 
-impl World {
+impl Harness {
     pub(crate) async fn new() -> Self {
         Self::with(settings()).await
     }

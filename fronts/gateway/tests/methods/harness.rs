@@ -1,4 +1,4 @@
-//! A gateway in front of fake servers, and clients that talk to it without any face.
+//! The test harness: a gateway in front of fake servers, and clients without a transport.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,13 +17,13 @@ use futures::FutureExt as _;
 use futures::future::ready;
 use tokio::time::timeout;
 
-/// How long anything may take.
+/// Timeout of each step of a test.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-/// What a fake server gives back.
+/// The answer of a fake server.
 pub(crate) type Given = BoxFuture<'static, Result<Json, CallError>>;
 
-/// Who gets what a server says while it works on a request.
+/// The receiver of a server's messages during a request.
 pub(crate) enum To {
     Nobody,
     Client(BackChannel),
@@ -31,36 +31,36 @@ pub(crate) enum To {
     Subscriber(Arc<dyn Subscriber>, Json),
 }
 
-/// What a fake server answers to a call.
+/// Answers a call at a fake server.
 type Runs = dyn Fn(Json, BackChannel) -> Given + Send + Sync;
 
-/// What a fake server answers to an errand.
-type Errands = dyn Fn(&str, Json, To) -> Given + Send + Sync;
+/// Answers a side request at a fake server.
+type SideRequests = dyn Fn(&str, Json, To) -> Given + Send + Sync;
 
-/// How a fake server lists.
+/// Answers a list request at a fake server.
 type Lists = dyn Fn(Listing) -> BoxFuture<'static, Arc<[Item]>> + Send + Sync;
 
 /// A running gateway.
-pub(crate) struct World {
+pub(crate) struct Harness {
     pub(crate) gateway: Arc<Gateway>,
     sent: Arc<Mutex<Vec<String>>>,
     log: Arc<AuditTrail>,
 }
 
-/// A server that does as it is told.
+/// A scripted server.
 pub(crate) struct Server {
     name: ServerName,
     about: About,
     lists: Box<Lists>,
     runs: Box<Runs>,
-    errands: Box<Errands>,
+    side_requests: Box<SideRequests>,
     sent: Arc<Mutex<Vec<String>>>,
 }
 
-/// What came of a request.
+/// The output of a request.
 #[derive(Debug)]
-pub(crate) struct Said {
-    /// What was said before the answer.
+pub(crate) struct Transcript {
+    /// The messages before the answer.
     pub(crate) messages: Vec<String>,
     pub(crate) answer: String,
 }
@@ -84,13 +84,13 @@ pub(crate) fn items(definitions: &[String]) -> Arc<[Item]> {
     definitions.iter().map(item).collect()
 }
 
-/// Everything that comes of a request.
-pub(crate) async fn finish(exchange: Exchange) -> Said {
+/// Collects the output of a request.
+pub(crate) async fn finish(exchange: Exchange) -> Transcript {
     follow(exchange, |_| {}).await
 }
 
-/// The same, with somebody who hears each message as it comes.
-pub(crate) async fn follow(mut exchange: Exchange, mut hear: impl FnMut(&str)) -> Said {
+/// Collects the output of a request, and passes each message to `hear` as it arrives.
+pub(crate) async fn follow(mut exchange: Exchange, mut hear: impl FnMut(&str)) -> Transcript {
     let mut messages = Vec::new();
     loop {
         match timeout(LIMIT, exchange.next()).await.unwrap() {
@@ -102,9 +102,9 @@ pub(crate) async fn follow(mut exchange: Exchange, mut hear: impl FnMut(&str)) -
             Some(Out::Answer(answer)) => {
                 let mut text = Vec::new();
                 answer.write_into(&mut text);
-                return Said { messages, answer: String::from_utf8(text).unwrap() };
+                return Transcript { messages, answer: String::from_utf8(text).unwrap() };
             }
-            None => return Said { messages, answer: String::new() },
+            None => return Transcript { messages, answer: String::new() },
         }
     }
 }
@@ -114,14 +114,14 @@ pub(crate) fn allowing<'a>(servers: impl Iterator<Item = &'a ServerName>) -> Pol
     allow_all(servers, Trust::default())
 }
 
-// === impl World ===
+// === impl Harness ===
 
-impl World {
+impl Harness {
     pub(crate) fn new(servers: Vec<Server>) -> Self {
         Self::with(servers, |_| {})
     }
 
-    /// The same, with something changed before it runs.
+    /// Starts a gateway whose hub is changed by `change` before.
     pub(crate) fn with(servers: Vec<Server>, change: impl FnOnce(&mut HubBuilder)) -> Self {
         let (sent, log) = (Arc::<Mutex<Vec<String>>>::default(), Arc::<AuditTrail>::default());
         let mut hub = HubBuilder::new(
@@ -141,22 +141,22 @@ impl World {
         self.log.entries()
     }
 
-    /// A client of 2025-11-25 that can do this.
+    /// Initializes a client of 2025-11-25 with these capabilities.
     pub(crate) async fn legacy(&self, view: View, able: &str) -> Arc<Client> {
         self.of_revision("2025-11-25", view, able).await
     }
 
-    /// A client that has shaken hands.
+    /// Initializes a client of this revision.
     pub(crate) async fn of_revision(&self, version: &str, view: View, able: &str) -> Arc<Client> {
         self.greet(version, view, able).await.1
     }
 
-    /// The same, of a client that calls itself so.
+    /// Initializes a client that declares this name.
     pub(crate) async fn named(&self, name: &str, view: View, able: &str) -> Arc<Client> {
         self.introduce(name, "2025-11-25", view, able).await.1
     }
 
-    /// A client that has shaken hands, and how it was greeted.
+    /// Initializes a client; returns the answer as well.
     pub(crate) async fn greet(
         &self,
         version: &str,
@@ -166,14 +166,14 @@ impl World {
         self.introduce("c", version, view, able).await
     }
 
-    /// A client whom access rules bind, in this role.
+    /// Initializes a client that access rules apply to, in this role.
     pub(crate) async fn bound(&self, role: &str) -> Arc<Client> {
         let caller = Caller::remote("someone", vec![role.to_owned()]);
-        let party = self.gateway.party(Arc::new(caller), View::All);
+        let context = self.gateway.session_context(Arc::new(caller), View::All);
         let params =
             r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c"}}"#;
         let id = RequestId::Number(0);
-        self.gateway.initialize(&id, Some(&json(params)), party).await.1.unwrap()
+        self.gateway.initialize(&id, Some(&json(params)), context).await.1.unwrap()
     }
 
     async fn introduce(
@@ -186,44 +186,52 @@ impl World {
         let params = json(&format!(
             r#"{{"protocolVersion":"{version}","capabilities":{able},"clientInfo":{{"name":"{name}","version":"1"}}}}"#
         ));
-        let party = self.gateway.party(caller("anonymous"), view);
+        let context = self.gateway.session_context(caller("anonymous"), view);
         let id = RequestId::Number(0);
-        let (answer, client) = self.gateway.initialize(&id, Some(&params), party).await;
+        let (answer, client) = self.gateway.initialize(&id, Some(&params), context).await;
         let mut text = Vec::new();
         answer.write_into(&mut text);
         (String::from_utf8(text).unwrap(), client.unwrap())
     }
 
-    /// Asks something, and waits for all that comes of it.
-    pub(crate) async fn ask(&self, client: &Arc<Client>, method: &str, params: &str) -> Said {
+    /// Sends a request and waits for all of its output.
+    pub(crate) async fn ask(&self, client: &Arc<Client>, method: &str, params: &str) -> Transcript {
         finish(self.start(client, method, params)).await
     }
 
-    /// Asks something.
+    /// Sends a request.
     pub(crate) fn start(&self, client: &Arc<Client>, method: &str, params: &str) -> Exchange {
         self.gateway.request(client, RequestId::Number(1), method, Some(json(params)))
     }
 
-    /// Asks something as a modern client that can do this.
-    pub(crate) async fn ask_modern(&self, who: (View, &str), method: &str, params: &str) -> Said {
-        finish(self.start_modern(who, method, params)).await
+    /// Sends a request of a modern client with these capabilities, and waits for all of its output.
+    pub(crate) async fn ask_modern(
+        &self,
+        view: View,
+        able: &str,
+        method: &str,
+        params: &str,
+    ) -> Transcript {
+        finish(self.start_modern(view, able, method, params)).await
     }
 
-    /// The same, without waiting.
+    /// Sends a request of a modern client with these capabilities.
     pub(crate) fn start_modern(
         &self,
-        (view, able): (View, &str),
+        view: View,
+        able: &str,
         method: &str,
         params: &str,
     ) -> Exchange {
-        self.start_as("anonymous", (view, able), method, params)
+        self.start_as("anonymous", view, able, method, params)
     }
 
-    /// The same, as this caller. Params may have a `_meta` of their own.
+    /// Sends a request of this caller's modern client. Params may have a `_meta` of their own.
     pub(crate) fn start_as(
         &self,
         subject: &str,
-        (view, able): (View, &str),
+        view: View,
+        able: &str,
         method: &str,
         params: &str,
     ) -> Exchange {
@@ -234,17 +242,18 @@ impl World {
         let meta = object::with_member(&meta, version, &json(r#""2026-07-28""#)).unwrap();
         let meta = object::with_member(&meta, capabilities, &json(able)).unwrap();
         let params = object::with_member(&params, "_meta", &meta).unwrap();
-        let (id, party) = (RequestId::Number(1), self.gateway.stateless(caller(subject), view));
-        let client = self.gateway.modern(&id, Some(&params), party).unwrap();
+        let (id, context) =
+            (RequestId::Number(1), self.gateway.stateless_context(caller(subject), view));
+        let client = self.gateway.modern(&id, Some(&params), context).unwrap();
         self.gateway.request(&client, id, method, Some(params))
     }
 
-    /// The server, as one whose calls are seen here.
+    /// Makes the harness record the calls of a server.
     pub(crate) fn joins(&self, server: Server) -> Server {
         Server { sent: Arc::clone(&self.sent), ..server }
     }
 
-    /// What reached the servers since it was last looked at, each with the name of the server.
+    /// Takes the calls that reached servers since the last time, each with the server's name.
     pub(crate) fn take_sent(&self) -> Vec<String> {
         std::mem::take(&mut *self.sent.lock().unwrap())
     }
@@ -266,7 +275,7 @@ impl Server {
             about,
             lists: Box::new(|_| ready(Arc::from([])).boxed()),
             runs: Box::new(runs),
-            errands: Box::new(|_, _, _| ready(Ok(json("{}"))).boxed()),
+            side_requests: Box::new(|_, _, _| ready(Ok(json("{}"))).boxed()),
             sent: Arc::default(),
         };
         server.with_tools(&["t"])
@@ -304,9 +313,9 @@ impl Server {
 
     pub(crate) fn answering(
         self,
-        errands: impl Fn(&str, Json, To) -> Given + Send + Sync + 'static,
+        side_requests: impl Fn(&str, Json, To) -> Given + Send + Sync + 'static,
     ) -> Self {
-        Self { errands: Box::new(errands), ..self }
+        Self { side_requests: Box::new(side_requests), ..self }
     }
 
     pub(crate) fn listing(
@@ -321,7 +330,7 @@ impl Server {
     fn side(&self, method: &str, params: Json, to: To) -> Given {
         let shown = object::without_member(&params, "_meta").unwrap_or_else(|_| params.clone());
         self.sent.lock().unwrap().push(format!("{} {method} {shown}", self.name));
-        (self.errands)(method, params, to)
+        (self.side_requests)(method, params, to)
     }
 }
 
