@@ -47,13 +47,17 @@ async fn a_task_is_its_callers_and_each_operation_on_it_is_written_down() {
         let params = json("{}");
         hub.task(&caller, &handle, TaskOp::Cancel, &params, scene.person.requester()).await
     };
-    let other = Arc::new(Caller::named("mallory", Front::Gateway));
-    assert!(matches!(operate(other).await, Err(CallError::Unknown { .. })));
+    let by_name = Caller { subject: "mallory".to_owned(), ..Caller::clone(&owner) };
+    let by_front = Caller { front: Front::Gateway, ..Caller::clone(&owner) };
+    for other in [by_name, by_front] {
+        assert!(matches!(operate(Arc::new(other)).await, Err(CallError::Unknown { .. })));
+    }
     // It reaches the server, which has no tasks.
     assert!(matches!(operate(owner).await, Err(CallError::Server { .. })));
     let entries = scene.world.entries();
     let methods: Vec<_> = entries.iter().map(|entry| entry.method).collect();
-    assert_eq!(methods, [None, Some("tasks/cancel"), Some("tasks/cancel")]);
+    let cancel = Some("tasks/cancel");
+    assert_eq!(methods, [None, cancel, cancel, cancel]);
 }
 
 #[tokio::test]
