@@ -50,7 +50,8 @@ async fn a_task_is_its_callers_and_each_operation_on_it_is_written_down() {
     let by_name = Caller { subject: "mallory".to_owned(), ..Caller::clone(&owner) };
     let by_front = Caller { front: Front::Gateway, ..Caller::clone(&owner) };
     for other in [by_name, by_front] {
-        assert!(matches!(operate(Arc::new(other)).await, Err(CallError::Unknown { .. })));
+        let result = operate(Arc::new(other)).await;
+        assert!(matches!(result, Err(CallError::Unknown { .. })), "{result:?}");
     }
     // It reaches the server, which has no tasks.
     assert!(matches!(operate(owner).await, Err(CallError::Server { .. })));
