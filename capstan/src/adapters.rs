@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use capstan_app::hub_settings::{self, ApprovalPorts, Before};
-use capstan_app::{AppError, BuildHub, Configs, Environment, SavedRules, Selection, Setup, Usage};
+use capstan_app::{AppError, BuildHub, Configs, Environment, SavedRules, Setup, Usage};
 use capstan_config::Loaded;
 use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, RuleBook};
 use capstan_hub::{Hub, HubBuilder};
@@ -59,11 +59,10 @@ impl Adapters {
     pub(crate) fn gateway_hub(
         &self,
         setup: &Setup,
-        selection: &Selection,
         before: Option<&Before<'_>>,
     ) -> Result<HubBuilder, AppError> {
         let loaded = &setup.loaded;
-        let hub = assemble::hub(self, loaded, selection, Others::Clients, before);
+        let hub = assemble::hub(self, loaded, Others::Clients, before);
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         hub_settings::widen(&mut hub);
         let ports = ApprovalPorts {
@@ -86,9 +85,9 @@ impl Adapters {
 }
 
 impl BuildHub for Adapters {
-    fn build(&self, setup: &Setup, selection: &Selection) -> Result<Hub, AppError> {
+    fn build(&self, setup: &Setup) -> Result<Hub, AppError> {
         let loaded = &setup.loaded;
-        let hub = assemble::hub(self, loaded, selection, Others::People, None);
+        let hub = assemble::hub(self, loaded, Others::People, None);
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         hub.approvals = Arc::new(hub_settings::command_approvals(self.rules(loaded)));
         Ok(hub.build())

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use capstan_app::Environment;
 use capstan_app::hub_settings::{self, Before};
-use capstan_app::{Environment, Selection};
 use capstan_config::{
     Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
 };
@@ -34,7 +34,6 @@ use crate::adapters::Adapters;
 pub(crate) fn hub(
     adapters: &Adapters,
     loaded: &Loaded,
-    selection: &Selection,
     others: Others,
     before: Option<&Before<'_>>,
 ) -> anyhow::Result<HubBuilder> {
@@ -52,7 +51,6 @@ pub(crate) fn hub(
     let assembly = Assembly {
         environment,
         config,
-        trust_project: selection.trust_project,
         others,
         keeper: own_program(environment)?,
         changes: Arc::clone(&hub.changes),
@@ -88,8 +86,6 @@ fn own_program(environment: &Environment) -> anyhow::Result<PathBuf> {
 struct Assembly<'a> {
     environment: &'a Environment,
     config: &'a Config,
-    /// True if project files count as approved.
-    trust_project: bool,
     others: Others,
     keeper: PathBuf,
     changes: Arc<Changes>,
@@ -104,7 +100,7 @@ impl Assembly<'_> {
         if !entry.enabled {
             return absent(ServerState::Disabled);
         }
-        if !entry.approved && !self.trust_project {
+        if !entry.approved {
             return absent(ServerState::AwaitingApproval);
         }
         let server = match &entry.status {

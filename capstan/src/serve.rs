@@ -88,7 +88,7 @@ async fn serve(
         Face::Stdio => None,
         Face::Http(face) => Some(bind(&adapters.environment, &loaded.config, face).await?),
     };
-    let (mut hub, audit) = hub(&adapters, setup, selection)?;
+    let (mut hub, audit) = hub(&adapters, setup)?;
     let telemetry = Telemetry::start(&adapters.environment);
     let supervised = Arc::new(Supervised::start(&adapters, &hub.clock, &hub.changes));
     supervised.supervise(&mut hub, &loaded.config);
@@ -222,9 +222,8 @@ async fn required(
 fn hub(
     adapters: &Adapters,
     setup: &Setup,
-    selection: &Selection,
 ) -> Result<(HubBuilder, Option<Arc<Background>>), AppError> {
-    let mut hub = adapters.gateway_hub(setup, selection, None)?;
+    let mut hub = adapters.gateway_hub(setup, None)?;
     let config = &setup.loaded.config;
     if !config.audit.enabled {
         return Ok((hub, None));

@@ -64,13 +64,8 @@ impl ServedHub for Served {
         self.gateway.hub()
     }
 
-    fn build(
-        &self,
-        setup: &Setup,
-        selection: &Selection,
-        before: &Before<'_>,
-    ) -> Result<Hub, AppError> {
-        let mut hub = self.adapters.gateway_hub(setup, selection, Some(before))?;
+    fn build(&self, setup: &Setup, before: &Before<'_>) -> Result<Hub, AppError> {
+        let mut hub = self.adapters.gateway_hub(setup, Some(before))?;
         self.supervised.supervise(&mut hub, &setup.loaded.config);
         Ok(hub.build())
     }

@@ -33,7 +33,7 @@ pub struct Setup {
 /// Builds a hub for one command.
 pub trait BuildHub: Send + Sync {
     /// Builds a hub from a configuration without starting a server.
-    fn build(&self, setup: &Setup, selection: &Selection) -> Result<Hub, AppError>;
+    fn build(&self, setup: &Setup) -> Result<Hub, AppError>;
 }
 
 // === impl Setup ===

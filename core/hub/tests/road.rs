@@ -335,11 +335,13 @@ async fn a_server_that_cannot_even_list_is_unreachable_and_costs_no_quota() {
 
 #[tokio::test]
 async fn whatever_may_have_run_is_never_sent_again() {
-    let table: [(fn() -> CallError, ErrorCode); 5] = [
+    let table: [(fn() -> CallError, ErrorCode); 6] = [
         (timed_out, ErrorCode::Transient),
         (went_away, ErrorCode::OutcomeUnknown),
         (|| refused_by_server(-32603), ErrorCode::ServerError),
         (|| refused_by_server(-32602), ErrorCode::InvalidInput),
+        // For a legacy server, the code of a header mismatch has no meaning.
+        (|| refused_by_server(-32020), ErrorCode::ServerError),
         (not_mcp, ErrorCode::ServerError),
     ];
     for (fails, code) in table {

@@ -155,7 +155,7 @@ impl Context {
     /// The hub, built on first use and closed when the command ends, however it ends.
     pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, AppError> {
         if self.hub.get().is_none() {
-            let hub = Arc::new(self.app.hubs.build(setup, &self.selection)?);
+            let hub = Arc::new(self.app.hubs.build(setup)?);
             // Only this thread sets it, so it cannot have been set in the meantime.
             drop(self.hub.set(hub));
         }

@@ -121,7 +121,10 @@ impl Configs {
                 continue;
             }
             match self.read(&file)? {
-                Some(source) => sources.push(source),
+                Some(source) => {
+                    let approved = source.approved || selection.trust_project;
+                    sources.push(SourceFile { approved, ..source });
+                }
                 // A file that was named explicitly must exist.
                 None if file.scope == Scope::Flag => {
                     let path = file.path.display();
@@ -312,6 +315,9 @@ mod tests {
             configs.load(&Selection::default()).unwrap().files.iter().all(|file| file.approved)
         };
         assert!(!approved(&configs));
+        // The whole file counts: its servers, its errors and its restrictions.
+        let trusting = Selection { trust_project: true, ..Selection::default() };
+        assert!(configs.load(&trusting).unwrap().files.iter().all(|file| file.approved));
         let file = configs.target(None);
         let Approval::Unknown { now } = configs.approval(&file).unwrap() else { panic!("known") };
         configs.approve(&file, &now).unwrap();

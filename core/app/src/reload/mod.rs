@@ -51,12 +51,7 @@ pub trait ServedHub: Send + Sync {
     fn hub(&self) -> Arc<Hub>;
 
     /// Builds the hub of a configuration; unchanged servers of `before` are taken over.
-    fn build(
-        &self,
-        setup: &Setup,
-        selection: &Selection,
-        before: &Before<'_>,
-    ) -> Result<Hub, AppError>;
+    fn build(&self, setup: &Setup, before: &Before<'_>) -> Result<Hub, AppError>;
 
     /// Serves clients by another hub, and closes the connections that only the old one has once
     /// their last call has ended.
@@ -212,12 +207,8 @@ impl LiveConfig {
 
     async fn read_again(&self) -> Result<Changed, AppError> {
         let files = self.read_whole().await?;
-        let (files, unapproved) = if self.selection.trust_project {
-            (files, Vec::new())
-        } else {
-            let unapproved = decisions::unapproved(&files);
-            (decisions::settled(files, &self.setup()), unapproved)
-        };
+        let unapproved = decisions::unapproved(&files);
+        let files = decisions::settled(files, &self.setup());
         self.set_unapproved(&unapproved);
         let dynamic = self.now().dynamic.clone();
         self.change(files, dynamic).await
@@ -260,7 +251,7 @@ impl LiveConfig {
         decisions::check(&setup, &before, self.gateway.transport)?;
         let old = self.hub();
         let known = Before { hub: &old, config: &before.loaded.config };
-        let hub = self.gateway.served.build(&setup, &self.selection, &known)?;
+        let hub = self.gateway.served.build(&setup, &known)?;
         settle(&old, &hub).await;
         drop(old);
         decisions::warn_changes(&setup, &before);
@@ -343,7 +334,7 @@ mod tests {
             Arc::clone(&self.hub.lock().unwrap())
         }
 
-        fn build(&self, setup: &Setup, _: &Selection, _: &Before<'_>) -> Result<Hub, AppError> {
+        fn build(&self, setup: &Setup, _: &Before<'_>) -> Result<Hub, AppError> {
             Ok(hub(setup))
         }
 

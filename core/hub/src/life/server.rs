@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use capstan_model::{CallError, ServerName, ServerState};
+use capstan_wire::protocol;
 use futures::FutureExt;
 use tracing::info;
 
@@ -341,6 +342,11 @@ impl Server {
 impl Lease {
     pub(crate) fn server(&self) -> &Arc<Server> {
         &self.hold.0
+    }
+
+    /// True if the server speaks the modern protocol.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.server().about().is_some_and(|about| about.protocol == protocol::MODERN)
     }
 
     /// Returns a list of the running server, if no waiting is necessary.

@@ -34,12 +34,12 @@ pub(super) fn permit(
         Some(_) | None => decide(),
     };
     let ruling = hub.pins.tighten(&resolved.id, resolved.standing, ruling);
+    record.ruled(&ruling);
     if ruling.verdict != Verdict::Deny
         && let Some(problem) = resolved.problem.take()
     {
         return Err(*problem);
     }
-    record.ruled(&ruling);
     let question = match ruling.verdict {
         Verdict::Allow => None,
         Verdict::Ask => Some(Box::new(Question {

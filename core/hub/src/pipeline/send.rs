@@ -45,7 +45,7 @@ pub(super) async fn send(
             Some(tracer) => Box::pin(traced(&**tracer, &lease, ticket, &back)).await,
         };
         match result {
-            Err(error) if attempt < MAX_ATTEMPTS && never_ran(&error) => attempt += 1,
+            Err(error) if attempt < MAX_ATTEMPTS && never_ran(&error, &lease) => attempt += 1,
             result => return result.map(|answer| (answer, lease)),
         }
     }
@@ -131,8 +131,10 @@ fn end(span: Box<dyn Span>, result: &mut Result<Answer, CallError>) {
     }
 }
 
-/// True if the call can be sent again without running twice. It never reached its server, or only
-/// reads, or the server refused it because of its headers.
-fn never_ran(error: &CallError) -> bool {
-    matches!(error, CallError::Unreachable { .. } | CallError::Server { code: HEADER_MISMATCH, .. })
+/// True if the call can be sent again without running twice. It never reached its server, or the
+/// server refused it because of its headers. Only the modern protocol defines the code for that; a
+/// legacy server may use it for an error of a call that ran.
+fn never_ran(error: &CallError, lease: &Lease) -> bool {
+    let is_mismatch = matches!(error, CallError::Server { code: HEADER_MISMATCH, .. });
+    matches!(error, CallError::Unreachable { .. }) || (is_mismatch && lease.is_modern())
 }

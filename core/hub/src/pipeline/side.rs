@@ -13,6 +13,7 @@ use super::outgoing::Outgoing;
 use super::permit::permit;
 use super::record::Record;
 use super::resolve::Resolved;
+use super::screen::check_size;
 use super::settle::with_own_name;
 use crate::hub::Hub;
 use crate::ports::Approver;
@@ -119,7 +120,11 @@ impl Hub {
     pub async fn run_side(&self, admission: Admission) -> Result<Json, CallError> {
         let lease = self.server(&admission.id.server)?.wake().await?;
         match lease.send(Outgoing::side(&admission)).await? {
-            Answer::Whole(answer) => Ok(answer),
+            Answer::Whole(answer) => {
+                let item = || format!("{} {}", admission.id, admission.op.method());
+                check_size(self.limits.max_answer, item, answer.len())?;
+                Ok(answer)
+            }
             Answer::Streaming(_) => Err(CallError::Protocol {
                 server: admission.id.server,
                 problem: "a streamed answer to a request that is not a call".to_owned(),

@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
+use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
 use super::attempt::Attempt;
@@ -90,11 +91,13 @@ impl Hub {
         requester: Requester<'_>,
     ) -> Result<Json, CallError> {
         handle.check_owner(caller)?;
+        let invalid = |problem| CallError::InvalidArguments { item: handle.id.clone(), problem };
+        // A second id beside the checked one must not reach the server.
+        refuse_duplicates(params, &["taskId", "inputResponses", "_meta"])
+            .map_err(|problem| invalid(problem.to_string()))?;
         let name = compose::string(&handle.id);
-        let params = object::with_member(params, "taskId", &name).map_err(|_| {
-            let problem = "the request's params are not an object".to_owned();
-            CallError::InvalidArguments { item: handle.id.clone(), problem }
-        })?;
+        let params = object::with_member(params, "taskId", &name)
+            .map_err(|_| invalid("the request's params are not an object".to_owned()))?;
         let Requester { client, identity, .. } = requester;
         let back = BackChannel::new(self, handle.server(), client, identity);
         let server = self.task_server(handle)?;

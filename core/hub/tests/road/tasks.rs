@@ -38,6 +38,16 @@ fn entries(scene: &Scene) -> Vec<(Option<&'static str>, Outcome)> {
 }
 
 #[tokio::test]
+async fn a_second_id_of_a_task_never_reaches_the_server() {
+    let (scene, handle, owner) = scene_with_task().await;
+    for params in [r#"{"taskId":"7","taskId":"8"}"#, r#"{"TaskId":"8"}"#] {
+        let (params, requester) = (json(params), scene.person.requester());
+        let result = scene.world.hub.task(&owner, &handle, TaskOp::Get, &params, requester).await;
+        assert!(matches!(result, Err(CallError::InvalidArguments { .. })), "{result:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_task_is_its_callers_and_each_operation_on_it_is_written_down() {
     let (scene, handle, owner) = scene_with_task().await;
     let hub = &scene.world.hub;

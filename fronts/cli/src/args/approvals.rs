@@ -93,7 +93,7 @@ pub struct WidthArgs {
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[group(multiple = false, requires = "WidthArgs")]
 pub struct SpanArgs {
-    /// Until the client's session ends [default]
+    /// Until the client's session ends (default)
     #[arg(long)]
     session: bool,
     /// Permanently, as a rule in the configuration

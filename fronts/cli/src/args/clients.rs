@@ -56,7 +56,7 @@ pub struct InstallArgs {
     /// The client and its file.
     #[command(flatten)]
     pub at: ClientArgs,
-    /// Let the client start Capstan [default]
+    /// Let the client start Capstan (default)
     #[arg(long, conflicts_with = "http")]
     pub stdio: bool,
     /// Let the client connect to a running gateway (`capstan serve --http`) [default: the address in the configuration]

@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Ap
         .iter()
         .any(|problem| problem.severity == Severity::Error && problem.server.is_none());
     if !fatal {
-        let hub = context.app.hubs.build(&setup, &context.selection)?;
+        let hub = context.app.hubs.build(&setup)?;
         let only = only.map(|entry| &entry.name);
         let waiting = Spinner::new(&context.print, "starting every server");
         let limit = args.wait.unwrap_or(USUAL_WAIT);

@@ -98,13 +98,8 @@ fn at(key: &str, failure: AppError) -> AppError {
 
 /// Refuses unsupported keys: a file that requires auth must not lead to a gateway without it.
 fn refuse_unsupported(setup: &Setup) -> Result<(), AppError> {
-    let unapproved = |problem: &Problem| {
-        let place = problem.place.as_ref();
-        let file = place.and_then(|place| setup.files.iter().find(|f| f.path == place.file));
-        file.is_some_and(|file| !file.approved)
-    };
-    let heard = setup.loaded.gateway.iter().filter(|problem| !unapproved(problem));
-    let problems: Vec<Problem> = heard.cloned().collect();
+    let unsupported = setup.loaded.gateway.iter().filter(|problem| setup.counts(problem));
+    let problems: Vec<Problem> = unsupported.cloned().collect();
     if problems.is_empty() {
         return Ok(());
     }

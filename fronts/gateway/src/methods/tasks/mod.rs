@@ -8,8 +8,8 @@ pub(crate) mod task_status;
 use std::sync::Arc;
 
 use capstan_hub::ports::{Asking, Reply};
-use capstan_hub::{Screened, TaskOp};
-use capstan_model::CallError;
+use capstan_hub::{Call, Screened, TaskOp};
+use capstan_model::{CallError, Kind, Target};
 use capstan_wire::protocol::{INVALID_PARAMS, MODERN};
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
@@ -75,7 +75,10 @@ impl Gateway {
         let id = object::get_string(params, "taskId");
         let id = id.ok_or_else(|| Fault::invalid("`taskId` must be a string"))?;
         let task = self.tasks.find(&id, &Owner::of(client));
-        let task = task.ok_or_else(|| Fault::invalid("Task not found"))?;
+        let Some(task) = task else {
+            self.record_unknown_task(client, op, id);
+            return Err(Fault::invalid("Task not found"));
+        };
         let requester = operator.requester();
         match self.hub().task(&client.caller, &task.handle, op, params, requester).await {
             Ok(result) => Ok(self.as_shown(&task, result, &operator).await),
@@ -90,6 +93,19 @@ impl Gateway {
             }
             Err(error) => Err(Fault::of_tool(&error, &id)),
         }
+    }
+
+    /// Records an operation on a task that is unknown, or belongs to another client.
+    fn record_unknown_task(&self, client: &Client, op: TaskOp, id: String) {
+        let target = Target::spelled(Kind::Tool, id.as_str());
+        let call = Call::new(Arc::clone(&client.caller), target, None);
+        let hub = self.hub();
+        let attempt = hub.begin_search(&call).by_method(op.method());
+        drop(attempt.refuse(CallError::Unknown {
+            kind: Kind::Tool,
+            name: id,
+            nearest: Vec::new(),
+        }));
     }
 
     /// Converts a server's description of a task for its client.
