@@ -39,9 +39,9 @@ pub enum KnownArguments {
 /// The current decision about a past call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judged {
-    /// The same verdict, by the same rule.
+    /// Neither the verdict nor its rule differs.
     Same,
-    /// The same verdict, by another rule.
+    /// Only the rule differs, not the verdict.
     SameByOther(Ruling),
     /// Another verdict.
     Changed(Ruling),

@@ -58,7 +58,7 @@ pub struct AnswerApproval {
 /// The result of [`AnswerApproval`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApprovalAnswered {
-    /// What becomes of the call.
+    /// The outcome of the call.
     pub outcome: Answered,
     /// The rule that was added, in words.
     pub saved: Option<String>,

@@ -27,9 +27,9 @@ const MIN_REPEATED: usize = 6;
 /// Selects which values of environment variables and headers are hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hide {
-    /// All of them, for an excerpt that may be copied into a report.
+    /// Hides all values, for an excerpt that may be copied into a report.
     EveryValue,
-    /// Those whose name or format indicates a secret, for a person who must see what the file does.
+    /// Hides values whose name or format indicates a secret, for a person who reads the file.
     Secrets,
 }
 

@@ -118,8 +118,8 @@ impl SourceFile {
 
     /// The reach of rules in this file that loosen something.
     ///
-    /// Those of a project file, or of a file that was written for another program, apply only to
-    /// the servers of that file.
+    /// Such rules of a project file, or of a file that was written for another program, apply only
+    /// to the servers of that file.
     pub(crate) fn reach(&self) -> Reach {
         match (self.scope, self.dialect) {
             (Scope::Managed | Scope::Flag | Scope::User, Some(Dialect::Native) | None) => {

@@ -94,7 +94,7 @@ pub struct Pin {
     pub tool: String,
     /// The digest of the parts that a model and the rules read.
     pub fingerprint: String,
-    /// Those parts, as readable text.
+    /// The text of the parts that the digest covers.
     pub text: String,
 }
 

@@ -123,7 +123,7 @@ impl World {
         Ok(screened.result().clone())
     }
 
-    /// What was written down so far.
+    /// The audit entries written so far.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         self.log.0.lock().unwrap().clone()
     }

@@ -73,7 +73,7 @@ pub struct ClientContext {
     pub view: View,
     /// Unique number; the same for all requests of one connection.
     pub(crate) number: u64,
-    /// How it is counted if it is not authenticated.
+    /// The way an unauthenticated client is counted.
     pub(crate) counted: NameCount,
 }
 

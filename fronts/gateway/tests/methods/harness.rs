@@ -136,7 +136,7 @@ impl Harness {
         Self { gateway: Gateway::new(Arc::new(hub.build())).unwrap(), sent, log }
     }
 
-    /// What was written down so far.
+    /// The audit entries written so far.
     pub(crate) fn entries(&self) -> Vec<Entry> {
         self.log.entries()
     }
