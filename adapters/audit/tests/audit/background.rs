@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use capstan_audit::background::MAX_WAITING;
+use capstan_audit::MAX_WAITING;
 use capstan_audit::{Background, JsonLines, Limits};
 use capstan_hub::ports::AuditLog;
 

@@ -9,16 +9,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::AuditError;
-use crate::head::{Head, HeadFile};
-use crate::lines::{Line, Lines};
-use crate::log_files::LogFiles;
-use crate::open_marker::Unclosed;
-use crate::recover::{LastLine, Tail};
-use crate::reverse_reader::{Backwards, Found};
+use crate::files::head::{Head, HeadFile};
+use crate::files::lines::{Line, Lines};
+use crate::files::log_files::LogFiles;
+use crate::files::open_marker::Unclosed;
+use crate::files::reverse_reader::{Backwards, Found};
 use crate::row::Row;
+use crate::writing::recover::{LastLine, Tail};
 
 /// Maximum number of rows that [`Reader::rows_since`] returns at once.
-pub const MAX_ROWS: usize = 1000;
+pub(crate) const MAX_ROWS: usize = 1000;
 
 /// Maximum lag of file times behind the clock.
 const CLOCK_SLACK: Duration = Duration::from_secs(2);
@@ -115,7 +115,7 @@ impl Reader {
         Ok(head.map(|head| head.last.seq))
     }
 
-    /// The rows after `position`, at most [`MAX_ROWS`], and the position after them.
+    /// The rows after `position`, at most `MAX_ROWS`, and the position after them.
     pub fn rows_since(&self, position: Position) -> Result<(Vec<Row>, Position), AuditError> {
         let (rows, reached) = self.read_from(position)?;
         let expected = position.seq.saturating_add(1);

@@ -10,13 +10,13 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use crate::AuditError;
-use crate::age::Age;
-use crate::head::HeadFile;
-use crate::limits::Limits;
-use crate::lines;
-use crate::log_files::LogFiles;
-use crate::recover::{LastLine, Tail};
+use crate::files::head::HeadFile;
+use crate::files::lines;
+use crate::files::log_files::LogFiles;
+use crate::retention::age::Age;
+use crate::retention::limits::Limits;
 use crate::row::{ChainLink, Fault, Row};
+use crate::writing::recover::{LastLine, Tail};
 
 /// Renames the log to the first older one, and increments the numbers of the others.
 pub(crate) fn put_aside(files: &LogFiles) -> Result<(), AuditError> {

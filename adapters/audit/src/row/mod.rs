@@ -3,6 +3,8 @@
 //! A line is a JSON object whose last member is `hash`: SHA-256 over the hash of the previous line
 //! (64 hex digits) followed by this line's own bytes as they are without the member `hash`.
 
+mod write;
+
 use std::borrow::Cow;
 
 use capstan_hub::{Entry, Outcome};
@@ -11,20 +13,20 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::verify::Reason;
-use crate::write::write;
+use crate::reading::verify::Reason;
+use write::write;
 
 /// Maximum length of an external text in a line, in bytes; the rest is cut off and marked with `…`.
-pub const MAX_TEXT: usize = 1024;
+pub(crate) const MAX_TEXT: usize = 1024;
 
 /// Maximum length of a line, in bytes. Seven texts of [`MAX_TEXT`], each byte escaped, fit.
-pub const MAX_LINE: usize = 64 * 1024;
+pub(crate) const MAX_LINE: usize = 64 * 1024;
 
 /// The kind of a row that records damage to the log instead of a call.
-pub const BREAK: &str = "break";
+pub(crate) const BREAK: &str = "break";
 
 /// The kind of a row that records entries removed by retention.
-pub const RETENTION: &str = "retention";
+pub(crate) const RETENTION: &str = "retention";
 
 /// One line of the audit log; its serialization is exactly the written line.
 ///

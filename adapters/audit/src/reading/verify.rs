@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use crate::AuditError;
-use crate::head::Head;
-use crate::lines::Line;
-use crate::reader::Reader;
+use crate::files::head::Head;
+use crate::files::lines::Line;
+use crate::reading::reader::Reader;
 use crate::row::{ChainLink, Row};
 
 /// The result for a log with an intact chain.

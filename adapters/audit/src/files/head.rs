@@ -50,7 +50,7 @@ impl HeadFile {
     /// Opens the file for writing; creates it if it does not exist.
     pub(crate) fn create(path: PathBuf) -> Result<Self, AuditError> {
         // Not opened for appending: that would write after the old head.
-        let made = crate::log_files::open_private(&path).map_err(AuditError::open(&path))?;
+        let made = crate::files::log_files::open_private(&path).map_err(AuditError::open(&path))?;
         drop(made);
         let file = File::options().read(true).write(true).open(&path);
         let file = file.map_err(AuditError::open(&path))?;

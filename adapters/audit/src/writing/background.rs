@@ -14,7 +14,7 @@ use capstan_hub::Entry;
 use capstan_hub::ports::{AuditLog, Settling, Unwritten};
 use futures::channel::oneshot;
 
-use crate::open_marker::OpenMarker;
+use crate::files::open_marker::OpenMarker;
 use crate::{Durability, JsonLines};
 
 /// Maximum number of queued entries; beyond it, recording blocks.

@@ -10,18 +10,18 @@ use capstan_hub::Entry;
 use capstan_hub::ports::{AuditLog, Settling, Unwritten};
 use jiff::Timestamp;
 
-use crate::age::BootClock;
 use crate::error::AuditError;
-use crate::head::{HeadFile, LOCK_WAIT};
-use crate::health::{Health, OnFull};
-use crate::limits::Limits;
-use crate::log_files::{LogFiles, open_private};
-use crate::open_log::OpenLog;
-use crate::open_marker::{OpenMarker, Unclosed};
-use crate::recover::recover;
-use crate::retention::{Retention, Step};
-use crate::rotate;
+use crate::files::head::{HeadFile, LOCK_WAIT};
+use crate::files::log_files::{LogFiles, open_private};
+use crate::files::open_marker::{OpenMarker, Unclosed};
+use crate::retention::age::BootClock;
+use crate::retention::limits::Limits;
+use crate::retention::removal::{Retention, Step};
+use crate::retention::rotate;
 use crate::row::{ChainLink, Fault, Row};
+use crate::writing::health::{Health, OnFull};
+use crate::writing::open_log::OpenLog;
+use crate::writing::recover::recover;
 
 /// Number of bytes that must be free for an entry.
 const PROBE: usize = 4096;

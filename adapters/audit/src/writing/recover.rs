@@ -6,8 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use jiff::Timestamp;
 
 use crate::AuditError;
-use crate::head::Head;
-use crate::log_files::{LogFiles, open_private};
+use crate::files::head::Head;
+use crate::files::log_files::{LogFiles, open_private};
 use crate::row::{ChainLink, Fault, MAX_LINE, Row};
 
 /// Read size for the search of a newline, in bytes.
@@ -169,7 +169,7 @@ fn read_range(mut file: &File, begin: u64, end: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::head::HeadFile;
+    use crate::files::head::HeadFile;
 
     /// The result for an empty log with a head with these two ends.
     fn faults(start: u64, last: u64) -> (u64, usize) {

@@ -3,14 +3,14 @@
 use jiff::Timestamp;
 
 use crate::AuditError;
-use crate::age::{Age, BootClock};
-use crate::head::HeadFile;
-use crate::health::Health;
-use crate::limits::Limits;
-use crate::log_files::LogFiles;
-use crate::open_log::OpenLog;
-use crate::rotate;
+use crate::files::head::HeadFile;
+use crate::files::log_files::LogFiles;
+use crate::retention::age::{Age, BootClock};
+use crate::retention::limits::Limits;
+use crate::retention::rotate;
 use crate::row::Row;
+use crate::writing::health::Health;
+use crate::writing::open_log::OpenLog;
 
 /// Removes old logs of one place.
 pub(crate) struct Retention<'a> {

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use crate::lines::first_row;
+use crate::files::lines::first_row;
 use crate::row::ChainLink;
 
 /// The log, and its end as of the last write of this process.

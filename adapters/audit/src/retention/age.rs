@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::AuditError;
-use crate::limits::{Limits, passed};
-use crate::log_files::{LogFiles, PRIVATE};
+use crate::files::log_files::{LogFiles, PRIVATE};
+use crate::retention::limits::{Limits, passed};
 
 /// Shorter times are not stored.
 const STEP: Duration = Duration::from_mins(1);

@@ -14,7 +14,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::log_files::{LogFiles, PRIVATE};
+use crate::files::log_files::{LogFiles, PRIVATE};
 
 /// Maximum number of markers of killed processes that are recorded together; the rest follow later.
 const MOST: usize = 64;

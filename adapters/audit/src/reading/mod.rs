@@ -1,0 +1,4 @@
+//! Reads the log: [`reader`] filters it and follows it, [`verify`] detects tampering.
+
+pub(crate) mod reader;
+pub(crate) mod verify;
