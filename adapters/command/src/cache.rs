@@ -15,7 +15,7 @@ use crate::discover::Found;
 use crate::settings::CommandSettings;
 
 /// Format version; changes whenever the same help would be parsed differently.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Number of bytes of the program file that are hashed.
 const LOOKED_AT: u64 = 1024 * 1024;

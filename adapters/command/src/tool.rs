@@ -216,7 +216,10 @@ impl Schema {
         } else {
             self.key(name)
         };
-        let text = json!({ "type": "string" });
+        let mut text = json!({ "type": "string" });
+        if !positional.choices.is_empty() {
+            add(&mut text, "enum", json!(positional.choices));
+        }
         let (times, mut schema) = if positional.repeated {
             (Times::Many, json!({ "type": "array", "items": text }))
         } else {
@@ -242,7 +245,8 @@ impl Schema {
     fn rest(&mut self, dash: Dash) {
         let summary =
             "The arguments after the subcommand; its help could not be parsed.".to_owned();
-        let rest = Positional { name: REST.to_owned(), required: false, repeated: true, summary };
+        let name = REST.to_owned();
+        let rest = Positional { name, repeated: true, summary, ..Positional::default() };
         self.positional(0, &rest, dash);
     }
 

@@ -268,7 +268,7 @@ fn item(text: &str) -> Result<What, BadPattern> {
 }
 
 /// Splits `name:key=glob,…` at the first colon that is followed by `key=`.
-fn split_arguments(text: &str) -> (&str, Option<&str>) {
+pub fn split_arguments(text: &str) -> (&str, Option<&str>) {
     let is_key = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '$');
     for (at, _) in text.match_indices(':') {
         let (Some(name), Some(rest)) = (text.get(..at), text.get(at + 1..)) else { continue };

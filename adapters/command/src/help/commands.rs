@@ -76,6 +76,8 @@ struct Finder {
     indent: Option<usize>,
     /// True if the names are in columns without indentation.
     columns: bool,
+    /// The only names below `{a,b}`, the choices of a subparser.
+    only: Option<Vec<String>>,
 }
 
 // === impl Finder ===
@@ -86,7 +88,11 @@ impl Finder {
             return;
         }
         if is_command_heading(line, following) {
-            (self.inside, self.indent) = (true, None);
+            (self.inside, self.indent, self.only) = (true, None, None);
+            return;
+        }
+        if let Some(names) = subparser(line, following) {
+            (self.inside, self.indent, self.only) = (true, None, Some(names));
             return;
         }
         if !self.inside {
@@ -111,6 +117,10 @@ impl Finder {
             return;
         }
         let indent = *self.indent.get_or_insert(line.indent);
+        if line.indent < indent && self.only.is_some() {
+            (self.inside, self.only) = (false, None);
+            return;
+        }
         if line.indent < indent {
             self.inside = !is_heading(&line.text);
             self.indent = Some(line.indent);
@@ -151,6 +161,9 @@ impl Finder {
     }
 
     fn add(&mut self, entry: Subcommand) {
+        if self.only.as_ref().is_some_and(|only| !only.contains(&entry.name)) {
+            return;
+        }
         let alias = entry.summary.to_ascii_lowercase().starts_with("alias:");
         if alias || OWN.contains(&entry.name.as_str()) || self.found.len() >= MAX_FOUND {
             return;
@@ -186,6 +199,15 @@ impl Finder {
             }
         }
     }
+}
+
+/// The choices of a subparser, if the first of them is described below them.
+fn subparser(line: &Line, following: &[Line]) -> Option<Vec<String>> {
+    let inner = line.text.strip_prefix('{')?.strip_suffix('}')?;
+    let names: Vec<String> = inner.split(',').map(|name| name.trim().to_owned()).collect();
+    let next = following.first().filter(|next| next.indent > line.indent)?;
+    let described = entry(&next.text)?;
+    names.contains(&described.name).then_some(names)
 }
 
 /// True if a line is a heading above subcommands.

@@ -94,6 +94,9 @@ pub struct Positional {
     pub required: bool,
     /// True if it may have several values.
     pub repeated: bool,
+    /// The only values that it may have, if the usage line lists them.
+    #[serde(default)]
+    pub choices: Vec<String>,
     /// Its summary.
     pub summary: String,
 }

@@ -46,6 +46,9 @@ const NOUNS: &[&str] = &[
     "pkg",
 ];
 
+/// The name of an argument of which only the values are known.
+const CHOICE: &str = "choice";
+
 /// Words for several values.
 const PLURALS: &[&str] = &["files", "args", "arguments", "paths", "urls", "packages", "hosts"];
 
@@ -201,9 +204,16 @@ impl Usage {
             return after.strip_prefix(&[Part::Dots]).unwrap_or(after);
         }
         if let Some(inner) = word.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
-            self.choices.extend(inner.split(',').map(|name| name.trim().to_owned()));
-            self.wants_command = true;
-            return after.strip_prefix(&[Part::Dots]).unwrap_or(after);
+            let words = inner.split(',').map(|name| name.trim().to_owned());
+            // The arguments of a subcommand follow as dots: `{get,delete} ...`. Without them, and in
+            // brackets, the words are values of an argument.
+            if let (Some(after), Need::Required) = (after.strip_prefix(&[Part::Dots]), need) {
+                self.choices.extend(words);
+                self.wants_command = true;
+                return after;
+            }
+            self.chosen(words.collect(), need);
+            return after;
         }
         let first = self.positionals.is_empty();
         if first && COMMAND_WORDS.contains(&plain.as_str()) && need == Need::Required {
@@ -224,6 +234,20 @@ impl Usage {
         let taken = self.literal.is_some() || self.led_by_flag || is_placeholder(word);
         let plain = is_name(word) && !word.contains(['.', '_']) && !NOUNS.contains(&word);
         !taken && plain && (more || alone) && !COMMAND_WORDS.contains(&word)
+    }
+
+    /// Adds an argument with listed values. The usage line has no name for it.
+    fn chosen(&mut self, choices: Vec<String>, need: Need) {
+        if let Some(known) = self.positionals.iter_mut().find(|known| known.choices == choices) {
+            known.repeated = true;
+            return;
+        }
+        let number = self.positionals.iter().filter(|known| !known.choices.is_empty()).count() + 1;
+        let name = if number == 1 { CHOICE.to_owned() } else { format!("{CHOICE}_{number}") };
+        if self.positionals.len() < MAX_POSITIONALS {
+            let required = need == Need::Required;
+            self.positionals.push(Positional { name, required, choices, ..Positional::default() });
+        }
     }
 
     fn positional(&mut self, name: String, need: Need) {

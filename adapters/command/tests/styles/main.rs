@@ -61,7 +61,11 @@ fn flag(flag: &Flag) -> String {
 fn place(positional: &Positional) -> String {
     let dots = if positional.repeated { "..." } else { "" };
     let mark = if positional.required { "" } else { "?" };
-    format!("{}{dots}{mark}", positional.name)
+    let choices = match positional.choices.join("|") {
+        choices if choices.is_empty() => choices,
+        choices => format!(": {choices}"),
+    };
+    format!("{}{dots}{mark}{choices}", positional.name)
 }
 
 #[track_caller]
@@ -176,6 +180,33 @@ fn argparse_names_choices_and_subparsers() {
         "(bed, row...?) | -- at 0",
     ];
     check(texts::ARGPARSE, &["farm"], &expected);
+}
+
+#[test]
+fn argparse_describes_subparsers_below_their_names() {
+    let program = read(texts::ARGPARSE.as_bytes(), &["farm"]);
+    let summaries: Vec<(&str, &str)> =
+        program.subcommands.iter().map(|one| (one.name.as_str(), one.summary.as_str())).collect();
+    assert_eq!(summaries, [("sow", "put seeds"), ("reap", "take crops")]);
+}
+
+#[test]
+fn argparse_choices_of_an_argument_are_values_and_no_subcommands() {
+    let expected = ["-h --help", "-n --namespace: text", "(choice: pods|nodes) | -- at 0"];
+    check(texts::ARGPARSE_CHOICES, &["ctl", "get"], &expected);
+    for (usage, expected) in [
+        ("x [-h] {a,b} [{a,b} ...]", "(choice...: a|b)"),
+        ("x [{a,b} ...]", "(choice...?: a|b)"),
+        ("x [{a,b}] {c,d} FILE", "(choice?: a|b, choice_2: c|d, file)"),
+        ("x NAME {on,off}", "(name, choice: on|off)"),
+    ] {
+        let text = format!("usage: {usage}\n");
+        let found = shown(&text, &["x"]);
+        assert_eq!(found.last().unwrap(), expected, "{usage}");
+        assert!(found.iter().all(|line| line.starts_with(['(', '-'])), "{found:?}");
+    }
+    // With dots, the arguments of subcommands follow.
+    check("usage: x {get,put} ...\n", &["x"], &["get", "put"]);
 }
 
 #[test]

@@ -163,6 +163,18 @@ options:
   -q, --quiet    say less
 ";
 
+pub(crate) const ARGPARSE_CHOICES: &str = "\
+usage: ctl get [-h] [-n NS] {pods,nodes}
+
+positional arguments:
+  {pods,nodes}          what to get
+
+options:
+  -h, --help            show this help message and exit
+  -n NS, --namespace NS
+                        the namespace
+";
+
 pub(crate) const NPM_ROOT: &str = "\
 pkg <command>
 

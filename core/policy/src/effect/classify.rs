@@ -75,28 +75,8 @@ impl Evidence {
             (Verb::Writes(_), _) => Verdict::write(92),
             (Verb::Torn(_, change), _) => self.weigh_torn(change, does),
 
-            (Verb::Acts(_) | Verb::Thing(_) | Verb::Noun(_), Some(Writes | Acts | Thing)) => {
-                Verdict::write(80)
-            }
-            (Verb::Acts(verb) | Verb::Thing(verb) | Verb::Noun(verb), Some(Pictures))
-                if pictures(verb) =>
-            {
-                self.computed()
-            }
-            (Verb::Acts(_), Some(Reads)) => self.unknown(),
-            (Verb::Acts(_), Some(Looks)) if self.spoken.claims_read => self.unknown(),
-            (Verb::Acts(_), Some(Looks | Brings | Computes | Pictures) | None) => {
-                Verdict::write(60)
-            }
-            (Verb::Thing(_) | Verb::Noun(_), Some(Reads | Looks)) => self.read(65),
-            (Verb::Thing(_) | Verb::Noun(_), Some(Brings | Computes | Pictures)) => self.unknown(),
-            (Verb::Thing(_), None) => Verdict::write(55),
-            (Verb::Noun(_), None) => self.unknown(),
-
-            (Verb::ThingRead(_), Some(Reads | Looks)) => self.read(75),
-            (Verb::ThingRead(_), Some(Writes | Acts)) => Verdict::write(70),
-            (Verb::ThingRead(_), Some(Thing | Brings | Computes | Pictures) | None) => {
-                self.unknown()
+            (Verb::Acts(_) | Verb::Thing(_) | Verb::Noun(_) | Verb::ThingRead(_), _) => {
+                self.weigh_acting(does)
             }
 
             (Verb::Reads(_), Some(Reads | Looks)) => self.read(90),
@@ -124,6 +104,12 @@ impl Evidence {
                     self.unknown()
                 }
             }
+            // "Manage profiles (read-only)": a vague verb, and two claims that it reads.
+            (Verb::Reads(_) | Verb::Looks(_), Some(Writes))
+                if self.spoken.claims_read && self.is_vague() =>
+            {
+                self.read(60)
+            }
             (
                 Verb::Reads(_) | Verb::Looks(_) | Verb::Computes(_) | Verb::Brings(_),
                 Some(Writes),
@@ -132,6 +118,51 @@ impl Evidence {
             (Verb::Nothing, _) => self.weigh_nameless(does),
             (Verb::Odd, Some(Writes)) => Verdict::write(70),
             (Verb::Odd, _) => self.unknown(),
+        }
+    }
+
+    /// A verb that acts, or a noun that may be one: the description decides whether it does.
+    #[expect(clippy::match_same_arms, reason = "rows of a table, kept together by the name's side")]
+    fn weigh_acting(&self, does: Option<Action>) -> Verdict {
+        use Action::{Acts, Brings, Computes, Looks, Pictures, Reads, Thing, Writes};
+        match (&self.said, does) {
+            (Verb::Acts(_) | Verb::Thing(_) | Verb::Noun(_), Some(Writes | Acts | Thing)) => {
+                Verdict::write(80)
+            }
+            (Verb::Acts(verb) | Verb::Thing(verb) | Verb::Noun(verb), Some(Pictures))
+                if pictures(verb) =>
+            {
+                self.computed()
+            }
+            (Verb::Acts(verb), Some(Computes)) if verb == "generate" => self.computed(),
+            (Verb::Acts(verb), Some(Looks)) if verb == "track" => self.read(60),
+            (Verb::Acts(_), Some(Reads)) => self.unknown(),
+            (Verb::Acts(_), Some(Looks)) if self.spoken.claims_read => self.unknown(),
+            (Verb::Acts(_), Some(Looks | Brings | Computes | Pictures) | None) => {
+                Verdict::write(60)
+            }
+            (Verb::Thing(_) | Verb::Noun(_), Some(Reads | Looks)) => self.read(65),
+            (Verb::Thing(_) | Verb::Noun(_), Some(Brings | Computes | Pictures)) => self.unknown(),
+            (Verb::Thing(_), None) => Verdict::write(55),
+            (Verb::Noun(_), None) => self.unknown(),
+
+            (Verb::ThingRead(_), Some(Reads | Looks)) => self.read(75),
+            (Verb::ThingRead(_), Some(Writes | Acts)) => Verdict::write(70),
+            (Verb::ThingRead(_), Some(Thing | Brings | Computes | Pictures) | None) => {
+                self.unknown()
+            }
+            (
+                Verb::Destroys(_)
+                | Verb::Writes(_)
+                | Verb::Torn(..)
+                | Verb::Brings(_)
+                | Verb::Reads(_)
+                | Verb::Looks(_)
+                | Verb::Computes(_)
+                | Verb::Nothing
+                | Verb::Odd,
+                _,
+            ) => self.unknown(),
         }
     }
 
@@ -153,9 +184,17 @@ impl Evidence {
         self.spoken.head.as_ref().is_some_and(|head| head.word.starts_with(verb))
     }
 
+    /// True if the first verb of the description says only that something is done.
+    fn is_vague(&self) -> bool {
+        const VAGUE: [&str; 6] = ["manage", "manages", "handle", "handles", "execute", "executes"];
+        self.spoken.head.as_ref().is_some_and(|head| VAGUE.contains(&head.word.as_str()))
+    }
+
     /// A reading verb and a verb of change, which may be a noun: `get_merge_request`.
     fn weigh_torn(&self, change: &str, does: Option<Action>) -> Verdict {
-        let is_noun = words::is_noun_too(change) || words::base(change) == Some(Sense::Thing);
+        let is_noun = words::is_noun_too(change)
+            || words::base(change) == Some(Sense::Thing)
+            || self.spoken.uses_as_noun(change);
         match does {
             Some(Action::Writes | Action::Acts) => Verdict::write(80),
             Some(Action::Reads) if is_noun => self.read(60),

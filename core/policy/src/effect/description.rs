@@ -20,6 +20,8 @@ pub(super) struct DescriptionEvidence {
     pub(super) claims_read: bool,
     /// True if it mentions a query language that can also express changes.
     pub(super) speaks_sql: bool,
+    /// The words of the first sentence that are no verbs of change: "information about a deploy".
+    nouns: Vec<String>,
 }
 
 /// The verb of the first sentence.
@@ -78,7 +80,23 @@ const ABOUT_ITSELF: &str = "this tool it also will then automatically optionally
 /// Verbs whose meaning depends on their noun, and nouns that make them reads.
 const LIGHT: &str = "perform run execute conduct do make initiate carry submit issue";
 const READING_NOUNS: &str = "search searches query queries lookup lookups analysis comparison \
-    calculation research";
+    research";
+const COMPUTING_NOUNS: &str = "arithmetic calculation calculations computation computations \
+    conversion conversions validation estimation";
+
+/// Objects that someone is given, and objects that are handed in: "Gives a role to a member".
+const GIVEN: &str = "role roles permission permissions access credit credits points item items \
+    reward kudos money gift award badge feedback consent approval";
+const HANDED_IN: &str = "feedback consent rating input answer approval credentials";
+
+/// Words after "reports" when it announces a result: "Reports the slowest queries".
+const REPORTED: &str = "the on which how whether all";
+
+/// First words of a description that names information: "Latest exchange rates".
+const STATES: &str = "current latest recent available upcoming historical live number";
+
+/// Words before which a change is a verb: "to deploy", "and deploy".
+const BEFORE_VERBS: &str = "to will can may and or then also , / & you";
 
 /// Objects for which "check" means to click.
 const BOXES: &str = "checkbox checkboxes radio box boxes toggle";
@@ -125,7 +143,11 @@ pub(super) fn read(description: &str) -> DescriptionEvidence {
         later: later(first, rest),
         claims_read: claims_read(&text),
         speaks_sql: words::names_language(&text),
+        nouns: nouns(first),
     };
+    if evidence.head.is_none() && is_information(first) {
+        evidence.head = Some(Head::new(Action::Looks, "information"));
+    }
     if evidence.head.is_none() {
         match foreign::read(&text) {
             Some(foreign::VerbEffect::Writes(word)) => {
@@ -138,6 +160,16 @@ pub(super) fn read(description: &str) -> DescriptionEvidence {
         }
     }
     evidence
+}
+
+// === impl DescriptionEvidence ===
+
+impl DescriptionEvidence {
+    /// True if the first sentence uses a verb of change as a noun: "Get a delegate's statement".
+    pub(super) fn uses_as_noun(&self, change: &str) -> bool {
+        let is_form = |rest: &str| matches!(rest, "" | "ment" | "'s" | "ments");
+        self.nouns.iter().any(|word| word.strip_prefix(change).is_some_and(is_form))
+    }
 }
 
 // === impl Head ===
@@ -158,7 +190,13 @@ fn head(words: &[&str]) -> Option<(usize, Action)> {
             continue;
         }
         if words::tells(word) && (!is_inside || word.ends_with('s')) {
-            return Some((at, Action::Reads));
+            let mut objects = words.iter().skip(at + 1).take(3);
+            let hands_over = match word.trim_end_matches('s') {
+                "give" => objects.any(|object| among(GIVEN, object)),
+                "provide" => objects.any(|object| among(HANDED_IN, object)),
+                _ => false,
+            };
+            return Some((at, if hands_over { Action::Acts } else { Action::Reads }));
         }
         if let Some((sense, form)) = words::verb(word) {
             let is_verb = match form {
@@ -183,6 +221,24 @@ fn head(words: &[&str]) -> Option<(usize, Action)> {
     None
 }
 
+/// The words of a sentence that do not stand where a verb stands.
+fn nouns(words: &[&str]) -> Vec<String> {
+    let pairs = words.iter().zip(words.iter().skip(1));
+    let leads_verb = |before: &str| among(BEFORE_VERBS, before) || words::verb(before).is_some();
+    let inner = pairs.filter(|(before, _)| !leads_verb(before)).map(|(_, word)| *word);
+    inner.map(str::to_owned).collect()
+}
+
+/// True if a sentence without a verb names information: "Map meta data for a season".
+fn is_information(words: &[&str]) -> bool {
+    let changes = |word: &&str| words::verb(word).is_some_and(|(sense, _)| sense.is_change());
+    let phrase = words.iter().position(|word| among(AFTER_NOUNS, word)).unwrap_or(words.len());
+    let noun = phrase.checked_sub(1).and_then(|at| words.get(at));
+    let is_named = noun.is_some_and(|noun| words::is_information(noun))
+        || words.first().is_some_and(|first| among(STATES, first));
+    is_named && !words.iter().any(changes)
+}
+
 /// True if a word before the verb carries no meaning.
 fn is_lead_in(word: &str, rest: &[&str]) -> bool {
     match word {
@@ -198,8 +254,30 @@ fn is_lead_in(word: &str, rest: &[&str]) -> bool {
 /// The kind of action of the verb at the head.
 fn taken(word: &str, sense: Sense, rest: &[&str]) -> Action {
     let stem = word.strip_suffix('s').unwrap_or(word);
-    if among(LIGHT, stem) && rest.iter().take(6).any(|word| among(READING_NOUNS, word)) {
+    let near = || rest.iter().take(6).copied();
+    if among(LIGHT, stem) && near().any(|word| among(READING_NOUNS, word)) {
         return Action::Looks;
+    }
+    if among(LIGHT, stem) && near().any(|word| among(COMPUTING_NOUNS, word)) {
+        return Action::Computes;
+    }
+    if words::changes_object(stem, near()) {
+        return Action::Acts;
+    }
+    match stem {
+        "resolve" if words::is_looked_up(rest.iter().take(12).copied()) => return Action::Reads,
+        "report"
+            if word == "reports" && near().next().is_some_and(|next| among(REPORTED, next)) =>
+        {
+            return Action::Reads;
+        }
+        "print" if words::is_printed(near()) => return Action::Reads,
+        "generate" if near().take(4).any(words::is_computed) => return Action::Computes,
+        "track" if words::is_tracked(near()) => return Action::Looks,
+        "test" if near().any(|word| matches!(word, "connection" | "connectivity")) => {
+            return Action::Looks;
+        }
+        _ => {}
     }
     // Checking a box changes it.
     if stem == "check" && rest.iter().take(6).any(|word| among(BOXES, word)) {
@@ -225,7 +303,9 @@ fn takes_picture(verb: &str, rest: &[&str]) -> bool {
         desktop display app";
     let has = |found: &dyn Fn(&str) -> bool| rest.iter().take(12).any(|word| found(word));
     let is_picture = |word: &str| word.starts_with("screenshot") || word.starts_with("snapshot");
+    let is_memory = has(&|word| matches!(word, "heap" | "memory" | "heapsnapshot"));
     matches!(verb, "take" | "make" | "grab" | "capture" | "screenshot")
+        && !is_memory
         && (verb == "screenshot" || has(&is_picture))
         && has(&|word| among(SEEN, word))
 }

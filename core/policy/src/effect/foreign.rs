@@ -9,20 +9,24 @@ pub(super) enum VerbEffect {
     Reads(&'static str),
 }
 
-const WRITES: [&str; 24] = [
+const WRITES: [&str; 51] = [
     "创建", "删除", "更新", "修改", "写入", "发送", "添加", "上传", "执行", "移除", "新增", "编辑",
     "保存", "取消", "启动", "停止", "安装", "设置", "作成", "削除", "追加", "送信", "変更", "実行",
+    "发布", "提交", "修复", "替换", "复制", "关闭", "启用", "禁用", "清空", "清除", "支付", "转账",
+    "点击", "绑定", "导入", "订阅", "回复", "分配", "部署", "重启", "合并", "撤销", "恢复", "授权",
+    "下单", "投稿", "登録",
 ];
 
-const READS: [&str; 12] = [
+const READS: [&str; 19] = [
     "获取", "查询", "搜索", "列出", "检索", "查看", "返回", "读取", "查找", "取得", "検索", "表示",
+    "显示", "分析", "浏览", "统计", "推荐", "识别", "检查",
 ];
 
 /// Number of characters that are examined.
 const BEGINNING: usize = 40;
 
 /// Characters after which a second verb follows.
-const JOINTS: [char; 8] = ['并', '且', '和', '或', '与', '、', '后', '及'];
+const JOINTS: [char; 10] = ['并', '且', '和', '或', '与', '、', '后', '及', '，', ','];
 
 /// Parses the beginning of a text: the first verb, and a verb of change that is joined to it.
 pub(super) fn read(text: &str) -> Option<VerbEffect> {

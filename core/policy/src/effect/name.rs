@@ -40,8 +40,14 @@ const MAX_NAME: usize = 160;
 const QUESTIONS: [&str; 7] = ["is", "has", "does", "can", "which", "who", "what"];
 
 /// Last words of names that start with an object: `run_list`.
-const LAST_READS: [&str; 10] =
-    ["get", "list", "describe", "show", "view", "find", "fetch", "count", "info", "status"];
+const LAST_READS: [&str; 15] = [
+    "get", "list", "describe", "show", "view", "find", "fetch", "count", "info", "status",
+    "details", "stats", "history", "search", "lookup",
+];
+
+/// First words of names that act, although they only announce a result in a description:
+/// `return_book`.
+const FIRST_ACTS: [&str; 3] = ["return", "give", "provide"];
 
 /// Examines a name.
 pub(super) fn read(name: &str) -> Verb {
@@ -133,10 +139,13 @@ fn shows_to_people(tokens: &[String], verb: &str) -> bool {
     matches!(verb, "show" | "display") && rest.nth(1).is_some_and(|w| words::is_shown_to_people(w))
 }
 
-/// The verb in a name, as evidence of its effect.without verbs of change.
+/// The verb in a name without verbs of change.
 fn without_change(tokens: &[String]) -> Verb {
     if let Some(first) = tokens.first().filter(|first| QUESTIONS.contains(&first.as_str())) {
         return Verb::Looks(first.clone());
+    }
+    if let Some(first) = tokens.first().filter(|first| FIRST_ACTS.contains(&first.as_str())) {
+        return Verb::Acts(first.clone());
     }
     let verbs: Vec<(usize, &String, Sense)> = tokens
         .iter()
@@ -146,6 +155,10 @@ fn without_change(tokens: &[String]) -> Verb {
     let Some((at, first, sense)) = verbs.first().copied() else { return Verb::Nothing };
     let last = verbs.last().filter(|(last, _, _)| *last > at && *last + 1 == tokens.len());
     let is_read = |sense| matches!(sense, Sense::Reads | Sense::Looks);
+    let objects = tokens.iter().skip(at + 1).map(String::as_str);
+    if words::changes_object(first, objects) {
+        return Verb::Acts(first.clone());
+    }
     match sense {
         Sense::Destroys | Sense::Writes => Verb::Writes(first.clone()),
         Sense::Acts => match last {

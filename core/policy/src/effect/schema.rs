@@ -51,6 +51,11 @@ const TAKES_AWAY: &str = "delete remove erase purge wipe destroy";
 const WHERE_TO: &str = "output out save download destination dest target export write result";
 const PLACES: &str = "path paths file filepath filename dir directory folder to as location";
 
+/// Words in the description of an argument that names a file, or puts something into one.
+const DESTINATIONS: &str = "destination dest output out";
+const FILES: &str = "file files filename path directory folder disk";
+const PUT: &str = "save saves saved saving write writes written store stored";
+
 /// Words in the description of such an argument.
 const PUTS: [&str; 6] = ["save", "saving", "write", "written", "store", "output"];
 
@@ -71,6 +76,10 @@ pub(super) fn read(schema: Option<&Json>) -> Shape {
         return shape;
     }
     let Some(properties) = object::get(schema, "properties") else {
+        // An object without properties: the tool takes no arguments.
+        let is_object = object::get_string(schema, "type").as_deref() == Some("object");
+        let [one, two, three, four] = object::peek(schema, ["$ref", "allOf", "anyOf", "oneOf"]);
+        shape.is_known = is_object && [one, two, three, four].iter().all(Option::is_none);
         return shape;
     };
     let Ok(properties) = object::members(&properties) else {
@@ -87,7 +96,8 @@ pub(super) fn read(schema: Option<&Json>) -> Shape {
             let changes = takes_away || takes_result(&name, value);
             changes.then(|| key.chars().take(64).collect())
         });
-        shape.of_file = shape.of_file.or_else(|| found(OF_FILE));
+        shape.of_file =
+            shape.of_file.or_else(|| found(OF_FILE).filter(|_| !is_format(&name, value)));
         if among(OF_CHOICE, &name)
             && let Some(choices) = choices(value)
         {
@@ -111,10 +121,28 @@ fn takes_result(name: &str, argument: &Json) -> bool {
     if among(WHERE_TO, first) && among(PLACES, last) {
         return true;
     }
+    // `destination` may be a city, but not if it is a folder.
+    if among(DESTINATIONS, name) && says(argument, FILES) {
+        return true;
+    }
     let is_place =
         among(OF_FILE, name) || name.ends_with("file_path") || name.ends_with("dir_path");
-    let says = || object::get_string(argument, "description").unwrap_or_default().to_lowercase();
-    is_place && PUTS.iter().any(|word| says().contains(word))
+    let text = || object::get_string(argument, "description").unwrap_or_default().to_lowercase();
+    is_place && !is_format(name, argument) && PUTS.iter().any(|word| text().contains(word))
+}
+
+/// True if an argument chooses the format of the answer: "Output format. One of: json, yaml".
+fn is_format(name: &str, argument: &Json) -> bool {
+    let is_list = object::get(argument, "enum").is_some();
+    let is_described = says(argument, "format formats") && !says(argument, FILES);
+    matches!(name, "output" | "out") && (is_list || is_described) && !says(argument, PUT)
+}
+
+/// True if the description of an argument has one of these words.
+fn says(argument: &Json, words: &str) -> bool {
+    let text = object::get_string(argument, "description").unwrap_or_default().to_lowercase();
+    let is_part = |c: char| c.is_alphanumeric() || c == '-';
+    text.split(|c| !is_part(c)).any(|word| among(words, word))
 }
 
 // === impl Choices ===

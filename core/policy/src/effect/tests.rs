@@ -53,8 +53,69 @@ fn reads_are_recognised() {
             ("wait_for_text", "Wait for a text to appear", "{}"),
             ("[x] get_time", "[Clock] Get the time", "{}"),
             ("get_weather", "获取城市的天气", "{}"),
+            ("docs_resolve_id", "Resolves a package name to an id of the library.", "{}"),
+            ("ctl_logs", "Print the logs for a container. Runs `ctl logs`.", "{}"),
+            ("tide_levels", "Latest tide levels of a harbour", "{}"),
+            ("harbour_meta", "Harbour meta data of a season", "{}"),
+            ("uuid", "Generate a random UUID", "{}"),
+            ("probe_connection", "Test the connection to the warehouse", "{}"),
+            ("track_parcel", "Track a parcel", "{}"),
+            ("get_delegate_note", "Get a delegate's note", "{}"),
+            ("get_profiles", "Manage profiles (read-only)", "{}"),
+            ("slow_queries", "Reports the slowest queries", "{}"),
+            ("run_search", "Runs a search in the archive", "{}"),
+            ("seller", "Obtiene la reputación de un vendedor", "{}"),
         ],
     );
+}
+
+/// C24: the output format of a program is no file.
+#[test]
+fn c24_an_output_that_is_a_format_does_not_make_a_write() {
+    let output = |text: &str| format!(r#"{{"output":{{"type":"string","description":"{text}"}}}}"#);
+    let format = output("Output format. One of: (json, yaml, go-template-file, wide).");
+    let listed = r#"{"output":{"enum":["json","yaml"]}}"#;
+    let text = "Display one or many resources.";
+    check(Effect::Read, &[("ctl_get", text, &format), ("ctl_get", text, listed)]);
+    for file in ["The file to write", "Output file", "Output format, saved next to it", "Path"] {
+        check(Effect::Unknown, &[("ctl_get", text, &output(file))]);
+    }
+    let folder = r#"{"destination":{"description":"Folder for the result"}}"#;
+    check(Effect::Unknown, &[("ctl_get", text, folder)]);
+    check(
+        Effect::Read,
+        &[("get_flights", "Get flights", r#"{"destination":{"description":"A city"}}"#)],
+    );
+}
+
+#[test]
+fn verbs_that_read_elsewhere_change_some_things() {
+    check(
+        Effect::Write,
+        &[
+            ("recall_message", "Recall a message that was sent", "{}"),
+            ("format_disk", "Format a disk", "{}"),
+            ("convert_lead", "Convert a lead into an opportunity", "{}"),
+            ("extract_archive", "Extract an archive", "{}"),
+            ("tokenize_card", "Tokenize a card", "{}"),
+            ("ping_user", "Ping a user", "{}"),
+            ("read_aloud", "Read a text aloud", "{}"),
+            ("role_of_member", "Gives a role to a member", "{}"),
+            ("makers", "Provide feedback to the makers", "{}"),
+            ("resolve_thread", "Resolve a thread", "{}"),
+            ("print_label", "Prints a label for a parcel", "{}"),
+            ("track_event", "Track an event", "{}"),
+            ("api_key", "Generate a new key", "{}"),
+            ("note", "查询记录，删除旧的", "{}"),
+        ],
+    );
+    for (tool, text) in [
+        ("return_book", "Return a book to the library"),
+        ("take_heap_snapshot", "Capture a heap snapshot of the page"),
+        ("levels", "Latest levels, deleted on the way to update them"),
+    ] {
+        assert_ne!(judge(tool, text, "{}").effect, Effect::Read, "{tool}");
+    }
 }
 
 #[test]

@@ -96,7 +96,8 @@ const BRINGS: &str = "download export load capture screenshot dump";
 const READS: &str = "grep get fetch read retrieve describe find lookup inspect examine whoami tail cat \
     ls peek obtain identify discover enumerate summarize summarise explain analyze analyse compare \
     detect recommend suggest locate explore show display browse count see geocode diagnose \
-    investigate introspect observe recall";
+    investigate introspect observe recall gather assess survey reveal infer \
+    obtener obtiene buscar consultar recuperar mostrar";
 
 const LOOKS: &str = "list search query view check status diff preview monitor poll ping research \
     scrape crawl wait info details stats overview history access look";
@@ -104,7 +105,7 @@ const LOOKS: &str = "list search query view check status diff preview monitor po
 const COMPUTES: &str = "calculate compute convert translate encode decode hash parse format \
     tokenize tokenise extract subtract multiply divide validate lint minify beautify decompile \
     disassemble simulate solve score classify estimate predict forecast measure determine echo \
-    think";
+    think filter interpret normalize normalise transcribe paraphrase sum average";
 
 /// Query languages that can also express changes, and systems that use them.
 const LANGUAGES: &str = "sql cypher graphql mutation sparql gremlin athena clickhouse snowflake bigquery \
@@ -118,6 +119,51 @@ const TELLS: &str = "return provide give tell contain";
 const NOUNS_TOO: &str = "merge apply update import login transfer purchase refund deposit stake \
     lock vote reply invite upgrade swap claim rollout press follow setup clone sync override \
     bookmark favorite favourite tweet mint replay split restore duplicate burn stage close buy sell leave";
+
+/// Objects with which a verb that reads or computes elsewhere changes something: a recalled message
+/// is gone, a formatted disk is empty.
+const CHANGED_OBJECTS: [(&str, &str); 8] = [
+    ("recall", "message messages email emails mail mails notification order product"),
+    ("format", "disk drive partition volume card device storage usb filesystem"),
+    ("extract", "archive archives zip tar tarball"),
+    ("tokenize", "card cards payment"),
+    ("tokenise", "card cards payment"),
+    ("ping", "user users member members person people someone everyone team channel"),
+    ("read", "aloud"),
+    (
+        "convert",
+        "lead leads prospect deal draft quote task ticket trial account subscription points \
+        issue discussion order",
+    ),
+];
+
+/// Objects that can be resolved only by changing them; other things are resolved by looking them up.
+const RESOLVED: &str = "issue issues conflict conflicts incident incidents alert alerts thread \
+    threads comment comments ticket tickets dispute error errors problem problems bug review \
+    conversation discussion finding findings alarm case todo";
+
+/// Objects of "print" that go onto paper; other things are printed for the caller.
+const ON_PAPER: &str = "document documents page pages label labels receipt receipts photo photos \
+    ticket tickets invoice invoices pdf pdfs job jobs file files image images paper printer copy \
+    copies badge card barcode poster object model";
+
+/// Things that are printed for the caller.
+const PRINTED: &str = "log logs line lines list version versions information info status detail \
+    details value values result results name names tree statistics stats metadata path paths summary \
+    table message messages event events history usage state content contents text environment \
+    explanation description options commands symbols";
+
+/// Things that are tracked by looking at them.
+const TRACKED: &str = "package packages parcel parcels shipment shipments flight flights delivery \
+    container containers vessel";
+
+/// Nouns that make a description without a verb one of information: "Map meta data".
+const INFORMATION: &str = "data information info details statistics stats list metadata history \
+    forecast overview summary status metrics leaderboard ranking rankings prices quotes";
+
+/// Nouns that are made from nothing but the arguments: "Generate a random number".
+const COMPUTED: &str = "uuid uuids guid random number numbers integer integers password passwords \
+    passphrase checksum slug regex permutation permutations";
 
 /// Words after which a name may continue with a second verb.
 const JOINTS: &str = "and or then nor plus";
@@ -198,6 +244,39 @@ pub(super) fn names_language(text: &str) -> bool {
 pub(super) fn is_shown_to_people(word: &str) -> bool {
     let shown = "message notification alert dialog toast popup window banner overlay panel menu";
     among(shown, word)
+}
+
+/// True if a verb that reads or computes elsewhere changes these objects.
+pub(super) fn changes_object<'a>(verb: &str, mut objects: impl Iterator<Item = &'a str>) -> bool {
+    let row = CHANGED_OBJECTS.iter().find(|(known, _)| *known == verb);
+    row.is_some_and(|(_, changed)| objects.any(|object| among(changed, object)))
+}
+
+/// True if these things are resolved by looking them up: "Resolves a name to an address".
+pub(super) fn is_looked_up<'a>(mut rest: impl Iterator<Item = &'a str> + Clone) -> bool {
+    let changes = rest.clone().any(|word| among(RESOLVED, word));
+    !changes && rest.any(|word| matches!(word, "to" | "into"))
+}
+
+/// True if these things are printed for the caller and not on paper.
+pub(super) fn is_printed<'a>(mut objects: impl Iterator<Item = &'a str> + Clone) -> bool {
+    let on_paper = objects.clone().any(|object| among(ON_PAPER, object));
+    !on_paper && objects.any(|object| among(PRINTED, object))
+}
+
+/// True if these things are tracked by looking at them: a parcel, but not an event of analytics.
+pub(super) fn is_tracked<'a>(mut objects: impl Iterator<Item = &'a str>) -> bool {
+    objects.any(|object| among(TRACKED, object))
+}
+
+/// True if a noun stands for information.
+pub(super) fn is_information(noun: &str) -> bool {
+    among(INFORMATION, noun)
+}
+
+/// True if a thing is made from nothing but the arguments.
+pub(super) fn is_computed(noun: &str) -> bool {
+    among(COMPUTED, noun)
 }
 
 /// True if a verb of change is also a noun.
