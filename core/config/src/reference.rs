@@ -77,7 +77,7 @@ const VARIABLES: &[(&str, &str, &str)] = &[
     (
         "CAPSTAN_MAX_MCP_OUTPUT_TOKENS",
         "`CALIBAN_MAX_MCP_OUTPUT_TOKENS`",
-        "the maximum size of an answer, in tokens",
+        "the number of tokens above which an answer comes in pages, as `screen.max_tokens`",
     ),
     ("CAPSTAN_MCP_OAUTH_PORT", "`CALIBAN_MCP_OAUTH_PORT`", "the port of a login's callback"),
 ];

@@ -10,7 +10,7 @@ use crate::source::SourceFile;
 use crate::source::expand::join;
 use crate::source::tree::{Node, Table, Value};
 use capstan_model::secret::is_secret_name;
-use capstan_safety::mask::{mask_arguments, mask_text};
+use capstan_safety::mask::{is_ordinary, mask_arguments, mask_text, names_variable};
 
 /// The origin of a value that no file and no variable sets.
 pub(crate) const DEFAULT: &str = "default";
@@ -85,11 +85,10 @@ fn leaves(table: &Table, owner: &str, path: &str, file: &SourceFile, shown: &mut
         let origin = file.origin(&entry.key).to_string();
         let is_door = DOORS.contains(&name.as_str());
         match entry.node.as_table() {
-            // The value of a variable or a header may be a secret whatever its name.
             Some(nested) if is_door => {
                 shown.extend(nested.entries.iter().map(|(name, entry)| Shown {
                     key: join(&key, entry.written.as_ref().unwrap_or(name)),
-                    value: text(MASK),
+                    value: door(name, &entry.node),
                     origin: file.origin(&entry.key).to_string(),
                 }));
             }
@@ -102,6 +101,26 @@ fn leaves(table: &Table, owner: &str, path: &str, file: &SourceFile, shown: &mut
             Some(_) => shown.push(Shown { key, value: text(MASK), origin }),
             None if is_door => shown.push(Shown { key, value: text(MASK), origin }),
             None => shown.push(Shown { key, value: leaf(name, &entry.node), origin }),
+        }
+    }
+}
+
+/// The value of an environment variable or a header, which may be a secret whatever its name.
+///
+/// A value that is evidently none is shown, and so is one that only names a variable.
+fn door(name: &str, node: &Node) -> String {
+    match &node.value {
+        Value::Text(value) => {
+            let written = value.shown();
+            let bare = written.strip_prefix("Bearer ").unwrap_or(written);
+            let is_literal = value.written.is_none();
+            let is_shown = names_variable(bare) || (is_literal && is_ordinary(name, written));
+            text(if is_shown { written } else { MASK })
+        }
+        Value::Number(number) if is_ordinary(name, number) => number.clone(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(_) | Value::Moment(_) | Value::Null | Value::List(_) | Value::Table(_) => {
+            text(MASK)
         }
     }
 }

@@ -51,7 +51,6 @@ pub(crate) const ROWS: &[Row] = &[
     refuse(In::Screen, "mask", "masking parts of answers", &["false", "off"]),
     refuse(In::Screen, "block", "refusing answers", &["false", "off"]),
     refuse(In::Screen, "secrets", "masking secrets in answers", &["false", "off"]),
-    refuse(In::Screen, "max_tokens", "a limit on the tokens of an answer", &[]),
     refuse(In::Gateway, "auth", "authentication at the gateway", &["none"]),
     refuse(In::Gateway, "expose", "tool search instead of the tools", &["all"]),
 ];

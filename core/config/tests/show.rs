@@ -67,7 +67,7 @@ max_tool_calls_per_session = 9
     servers.a.protocol = "auto" (default)
     servers.a.startup_timeout = "30s" (default)
     servers."b c".url = "https://***@host/mcp?key=***&x=1" (user.toml:12)
-    servers."b c".headers.Authorization = "***" (user.toml:13)
+    servers."b c".headers.Authorization = "Bearer ${PW}" (user.toml:13)
     servers."b c".type = "http" (default)
     servers."b c".enabled = true (default)
     servers."b c".required = false (default)
@@ -129,4 +129,27 @@ allowed_commands = ["${PW}"]
     let shown = lines(&show(&loaded));
     assert!(!shown.contains(SECRET), "{shown}");
     assert!(shown.contains("servers.env.url = \"https://${PW}.example.com/${PW}\""), "{shown}");
+}
+
+/// Issue "First hour" 9: a value is masked if it may be a secret, and only then.
+#[test]
+fn settings_in_an_environment_are_shown_and_secrets_are_not() {
+    let text = r#"
+[servers.a]
+command = "x"
+args = ["--token", "${PW}", "--key=hunter2"]
+env = { DEBUG = "1", DATA = "/srv/data", TOKEN = "${PW}", MIX = "hunter2${PW}", API_KEY = "1", PLAIN = "hunter2" }
+"#;
+    let shown = lines(&shown(&[(Scope::User, "f", text)]));
+    assert!(!shown.contains(SECRET), "{shown}");
+    for line in [
+        "servers.a.args = [\"--token\", \"${PW}\", \"--key=***\"]",
+        "servers.a.env.DEBUG = \"1\"",
+        "servers.a.env.DATA = \"/srv/data\"",
+        "servers.a.env.TOKEN = \"${PW}\"",
+        "servers.a.env.MIX = \"***\"",
+        "servers.a.env.API_KEY = \"***\"",
+    ] {
+        assert!(shown.contains(line), "{line} is not in\n{shown}");
+    }
 }

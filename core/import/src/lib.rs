@@ -16,4 +16,4 @@ pub mod servers;
 pub mod registry;
 
 pub use clients::Client;
-pub use dialects::{AllDialects, detect};
+pub use dialects::{AllDialects, detect, detect_at};

@@ -217,38 +217,6 @@ fn of_two_servers_with_one_name_the_second_gets_another() {
     assert_eq!(plan.secrets, ["github"]);
 }
 
-#[test]
-fn rules_for_all_servers_of_a_file_are_carried_or_named() {
-    let check = |client, name: &str, text: &str, written: &str, note: &str| {
-        let plan = plan(found_in(client, name, text), &native(""), Secrets::Keep).unwrap();
-        let (new, notes) = (plan.apply("").unwrap(), plan.rows[0].notes.join("\n"));
-        assert!(new.contains(written), "{text}: {new}");
-        assert!(notes.contains(note) && notes.is_empty() == note.is_empty(), "{text}: {notes}");
-    };
-    let goose = |mode: &str| {
-        format!("GOOSE_MODE: {mode}\nextensions:\n  a: {{type: stdio, cmd: x, enabled: true}}\n")
-    };
-    check(Client::Goose, "g.yaml", &goose("approve"), "permissions = { ask = [\"*\"] }", "");
-    check(Client::Goose, "g.yaml", &goose("chat"), "permissions = { deny = [\"*\"] }", "");
-    check(Client::Goose, "g.yaml", &goose("auto"), "enabled = true\n", "");
-    let caliban = "[permissions]\ndeny = [\"x\"]\n[mcp_servers.a]\ncommand = \"x\"\n";
-    check(
-        Client::Caliban,
-        "c.toml",
-        caliban,
-        "[servers.a]",
-        "`permissions`, which applies to all servers of the file, is not imported",
-    );
-    let zeph = "[mcp]\nallowed_commands = [\"x\"]\n[[mcp.servers]]\nid = \"a\"\ncommand = \"x\"\n";
-    check(
-        Client::Zeph,
-        "z.toml",
-        zeph,
-        "[servers.a]",
-        "`mcp.allowed_commands`, which applies to all servers of the file, is not imported",
-    );
-}
-
 proptest! {
     #[test]
     fn no_text_makes_a_change_fail_otherwise_than_with_a_reason(

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::{Kind, ServerName};
+use crate::rpc_code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND};
+use crate::{By, ItemId, Kind, ServerName};
 
 /// A failed call.
 ///
 /// `Display` names the failure without its cause; print the cause chain where it is shown.
 #[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CallError {
     /// No server offers an item of that name.
     #[error("no {kind} named `{name}`", kind = kind.as_str())]
@@ -38,6 +38,14 @@ pub enum CallError {
         /// The problem with them.
         problem: String,
     },
+    /// A header of the request does not repeat the argument that the tool requires it to repeat.
+    #[error("the header `{header}` is missing or does not match the body")]
+    HeaderMismatch {
+        /// The item asked for.
+        item: String,
+        /// The header.
+        header: String,
+    },
     /// A rule forbids the call.
     #[error("`{item}` is denied by rule `{rule}`")]
     Denied {
@@ -47,7 +55,7 @@ pub enum CallError {
         rule: String,
     },
     /// The operator said no.
-    #[error("`{item}` was refused when approval was requested (rule `{rule}`)")]
+    #[error("`{item}` was refused by the operator, who was asked because of rule `{rule}`")]
     Refused {
         /// The item asked for.
         item: String,
@@ -55,12 +63,16 @@ pub enum CallError {
         rule: String,
     },
     /// No operator could be asked, or none answered.
-    #[error("`{item}` needs an approval and got none (rule `{rule}`)")]
+    #[error("`{item}` needs an approval by rule `{rule}`, {why}")]
     NotApproved {
         /// The item asked for.
-        item: String,
+        item: ItemId,
         /// The rule that asked.
         rule: String,
+        /// The origin of the rule, which decides how to allow the call.
+        by: By,
+        /// The reason why there is no approval.
+        why: Unapproved,
         /// The id of the question that the operator can still answer, so that the same call passes
         /// later.
         open: Option<String>,
@@ -196,6 +208,20 @@ pub enum CallError {
     },
 }
 
+/// The reason why a call that needs an approval has none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unapproved {
+    /// No person could be asked.
+    #[error("and there was nobody to ask")]
+    Nobody,
+    /// The client answered the question with a no. It does not say if its user saw the question.
+    #[error("and the client declined; a client that runs without a user declines by itself")]
+    ClientDeclined,
+    /// Everyone who could be asked was silent for this long.
+    #[error("and nobody answered within {}s", .0.as_secs())]
+    Unanswered(Duration),
+}
+
 /// The stable, machine-readable class of a [`CallError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -228,7 +254,7 @@ impl CallError {
     pub fn code(&self) -> ErrorCode {
         match self {
             Self::Unknown { .. } | Self::Hidden { .. } => ErrorCode::NotFound,
-            Self::InvalidArguments { .. } => ErrorCode::InvalidInput,
+            Self::InvalidArguments { .. } | Self::HeaderMismatch { .. } => ErrorCode::InvalidInput,
             Self::Denied { .. }
             | Self::Refused { .. }
             | Self::NotApproved { .. }
@@ -264,6 +290,7 @@ impl CallError {
             Self::Unknown { .. }
             | Self::Hidden { .. }
             | Self::InvalidArguments { .. }
+            | Self::HeaderMismatch { .. }
             | Self::Denied { .. }
             | Self::Refused { .. }
             | Self::NotApproved { .. }
@@ -284,8 +311,8 @@ impl CallError {
 /// The class of a server's JSON-RPC error code.
 fn code_of_json_rpc(code: i64) -> ErrorCode {
     match code {
-        -32602 | -32600 => ErrorCode::InvalidInput,
-        -32601 | -32002 => ErrorCode::NotFound,
+        INVALID_PARAMS | INVALID_REQUEST => ErrorCode::InvalidInput,
+        METHOD_NOT_FOUND | RESOURCE_NOT_FOUND => ErrorCode::NotFound,
         _ => ErrorCode::ServerError,
     }
 }

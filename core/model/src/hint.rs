@@ -1,6 +1,6 @@
 //! Hints for the reader of an error: what to do about it.
 
-use crate::CallError;
+use crate::{By, CallError, ItemId};
 
 impl CallError {
     /// Returns a hint on what to do about the error.
@@ -17,8 +17,11 @@ impl CallError {
             Self::Denied { item, .. } => {
                 Some(format!("`capstan why {item}` shows every rule that applies to it"))
             }
-            Self::NotApproved { item, rule, open } => {
-                Some(how_to_allow(item, rule, open.as_deref()))
+            Self::NotApproved { item, rule, by, open, .. } => {
+                Some(how_to_allow(item, rule, *by, open.as_deref()))
+            }
+            Self::HeaderMismatch { .. } => {
+                Some("repeat the argument in the header that the tool's schema names".to_owned())
             }
             Self::QuotaExceeded { .. } => {
                 Some("raise `max_tool_calls_per_session` under `[tools]`".to_owned())
@@ -64,26 +67,56 @@ impl CallError {
 }
 
 /// Describes how to allow a call that was not approved.
-fn how_to_allow(item: &str, rule: &str, open: Option<&str>) -> String {
-    // A rule that asks takes precedence over one that allows.
-    let always = if let Some((server, _)) = rule.split_once(": a new tool") {
-        let server = server.trim_start_matches("servers.");
-        format!("to allow it without asking, pin it: `capstan pins {server} --approve`")
-    } else if rule.contains("ask:") {
-        format!("to allow `{item}` without asking, change the rule `{rule}`")
-    } else {
-        format!("to allow it without asking, add `\"{item}\"` to `allow` under `[permissions]`")
+fn how_to_allow(item: &ItemId, rule: &str, by: By, open: Option<&str>) -> String {
+    let always = match by {
+        By::Pins => {
+            let server = &item.server;
+            format!("to allow it without asking, pin it: `capstan pins {server} --approve`")
+        }
+        // A rule that asks takes precedence over one that allows.
+        By::Rule => format!("to allow `{item}` without asking, change the rule `{rule}`"),
+        By::Default => {
+            format!(
+                "to allow it without asking, write `allow = [\"{item}\"]` under `[permissions]`"
+            )
+        }
     };
     match open {
         Some(id) => format!(
             "the operator can still approve it (`capstan approvals yes {id}`); then \
              call it again; {always}"
         ),
-        None => always,
+        None => format!(
+            "the operator can run it on a terminal, which asks (`--yes` answers there); {always}"
+        ),
     }
 }
 
 fn quoted_list(names: &[String]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     quoted.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Unapproved;
+
+    #[test]
+    fn the_origin_of_a_rule_decides_how_to_allow_a_call_and_its_text_does_not() {
+        for text in ["servers.a: a new tool, see capstan pins a", "permissions.ask: x", "default"] {
+            for (by, expected) in [
+                (By::Pins, "pin it: `capstan pins a --approve`"),
+                (By::Rule, "change the rule `"),
+                (By::Default, "write `allow = [\"a__x\"]` under `[permissions]`"),
+            ] {
+                let item = ItemId { server: "a".parse().unwrap(), item: "x".to_owned() };
+                let rule = text.to_owned();
+                let error =
+                    CallError::NotApproved { item, rule, by, why: Unapproved::Nobody, open: None };
+                let hint = error.hint().unwrap_or_default();
+                assert!(hint.contains(expected), "{text} {by:?}: {hint}");
+            }
+        }
+    }
 }

@@ -3,7 +3,7 @@
 //! Read in this order: [`name`] defines the names of servers and items, [`caller`] who makes a
 //! call, [`call`] what it asks for, [`verdict`] how rules decide on it, [`tool_override`] how the
 //! operator changes a tool, [`server`] the state of a server, [`error`] how a call can fail (`hint`:
-//! and what to do then), [`secret`] values that must never be shown, and [`credentials`] the logins
+//! and what to do then), [`rpc_code`] the codes of errors on the wire, [`secret`] values that must never be shown, and [`credentials`] the logins
 //! for servers.
 //!
 //! **Invariant:** nothing here does I/O, reads the clock, or is async.
@@ -16,13 +16,14 @@ pub mod tool_override;
 pub mod server;
 pub mod error;
 mod hint;
+pub mod rpc_code;
 pub mod secret;
 pub mod credentials;
 
 pub use call::{Kind, Target};
 pub use caller::{Binding, Caller, Front};
 pub use credentials::Credentials;
-pub use error::{CallError, ErrorCode};
+pub use error::{CallError, ErrorCode, Unapproved};
 pub use name::{BadServerName, ItemId, Naming, ServerName};
 pub use secret::Secret;
 pub use server::{Effect, Glyph, ServerState, StateName, Trust};

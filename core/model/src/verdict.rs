@@ -1,6 +1,6 @@
 //! The verdict of a rule on a call.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A decision. The order is severity: of several verdicts the greatest wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -26,11 +26,13 @@ pub struct Ruling {
 }
 
 /// The origin of a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
     /// A rule that matches the call. Remembered approvals do not answer a rule that asks.
     Rule,
+    /// The pins: the definition of the tool is not approved. Remembered approvals do not count.
+    Pins,
     /// The default, because no rule matches.
     Default,
 }

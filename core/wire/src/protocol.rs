@@ -30,14 +30,5 @@ pub const META_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// `_meta` key of a message on a subscription: the id of the request that asked for it.
 pub const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// JSON-RPC: the method is not known.
-pub const METHOD_NOT_FOUND: i64 = -32601;
-
-/// JSON-RPC: the parameters are wrong.
-pub const INVALID_PARAMS: i64 = -32602;
-
-/// MCP 2026-07-28: the revision is not supported; `data.supported` lists the supported ones.
-pub const UNSUPPORTED_VERSION: i64 = -32022;
-
-/// JSON-RPC: the headers of a request do not match its body.
-pub const HEADER_MISMATCH: i64 = -32020;
+/// `resultType` of a modern result that asks the client for input before the call can continue.
+pub const INPUT_REQUIRED: &str = "input_required";

@@ -61,6 +61,19 @@ impl<'a> Editing<'a> {
         })
     }
 
+    /// Returns a table for all servers, created at the end of the file if missing.
+    pub(super) fn table(&mut self, name: &'static str) -> Result<&mut Item, EditError> {
+        if self.document.get(name).is_none() {
+            let mut table = Table::new();
+            let last = positions(self.document.as_table()).into_iter().max();
+            table.decor_mut().set_prefix(self.before_new_table(None));
+            table.set_position(last);
+            self.document.insert(name, Item::Table(table));
+        }
+        let item = self.document.get_mut(name).filter(|item| item.is_table_like());
+        item.ok_or_else(|| EditError::Unexpected { key: name.to_owned(), expected: "a table" })
+    }
+
     /// True if the file is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.original.trim().is_empty()

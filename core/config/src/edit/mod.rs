@@ -90,6 +90,22 @@ pub enum EditError {
     },
 }
 
+/// Sets a key of a table for all servers, `[tools]` or `[mcp]`; the table is created if missing.
+pub fn set_key(
+    text: &str,
+    table: &'static str,
+    key: &str,
+    new: impl Into<Value>,
+) -> Result<String, EditError> {
+    let mut editing = Editing::open(text)?;
+    let item = editing.table(table)?;
+    match value_of(item, key) {
+        Some(value) => replace(value, new.into()),
+        None => insert(item, key, Item::Value(new.into())),
+    }
+    Ok(editing.finish())
+}
+
 /// Switches a server on or off.
 pub fn set_enabled(text: &str, name: &str, enabled: Switch) -> Result<String, EditError> {
     let mut editing = Editing::open(text)?;

@@ -27,7 +27,7 @@ pub fn add_permission_rule(
     let mut editing = Editing::open(text)?;
     let permissions = match server {
         Some(server) => of_server(&mut editing, server)?,
-        None => of_all(&mut editing)?,
+        None => editing.table("permissions")?,
     };
     let list = list(permissions, verdict)?;
     if !list.iter().any(|rule| is_pattern(rule, pattern)) {
@@ -43,7 +43,7 @@ pub fn allow_effect(text: &str, pattern: &str, effect: Effect) -> Result<String,
     let refused = |cause| EditError::Pattern { pattern: pattern.to_owned(), cause: Some(cause) };
     Pattern::parse(pattern).map_err(refused)?;
     let mut editing = Editing::open(text)?;
-    let list = list(of_all(&mut editing)?, Verdict::Allow)?;
+    let list = list(editing.table("permissions")?, Verdict::Allow)?;
     let mut rule = InlineTable::new();
     rule.insert("pattern", pattern.into());
     rule.insert("effect", effect.as_str().into());
@@ -61,19 +61,6 @@ pub fn allow_effect(text: &str, pattern: &str, effect: Effect) -> Result<String,
         push(list, Value::InlineTable(rule));
     }
     Ok(editing.finish())
-}
-
-/// The global `[permissions]` table, created if missing.
-fn of_all<'e>(editing: &'e mut Editing<'_>) -> Result<&'e mut Item, EditError> {
-    if editing.document.get("permissions").is_none() {
-        let mut table = Table::new();
-        let last = positions(editing.document.as_table()).into_iter().max();
-        table.decor_mut().set_prefix(editing.before_new_table(None));
-        table.set_position(last);
-        editing.document.insert("permissions", Item::Table(table));
-    }
-    let item = editing.document.get_mut("permissions");
-    item.filter(|item| item.is_table_like()).ok_or_else(|| not_a_table("permissions".to_owned()))
 }
 
 /// The `permissions` table of a server, created in the style of the server's entry if missing.

@@ -1,6 +1,6 @@
 //! Finds the secrets in JSON, with or without comments, and YAML, whether valid or not.
 
-use capstan_safety::mask::mask_arguments;
+use capstan_safety::mask::{mask_arguments, names_variable};
 
 use super::lines::{Open, end_of_string, is_telling, is_word};
 use super::names::{is_known, is_login};
@@ -228,8 +228,9 @@ impl<'a> Colons<'a> {
         let is_secret = self.hot
             || (self.due && self.is_unknown)
             || self.block.is_some_and(|key| key < self.column);
-        if (masked && self.due_or_list()) || is_secret || self.open.iter().any(|open| open.is_door)
-        {
+        let is_door = self.open.iter().any(|open| open.is_door);
+        let is_hidden = (masked && self.due_or_list()) || is_secret || is_door;
+        if is_hidden && !names_variable(content) {
             self.hide(content.len());
         } else {
             self.skip(content.len());

@@ -4,7 +4,7 @@
 //! either reading considers part of a secret is hidden.
 
 use capstan_model::secret::is_secret_name;
-use capstan_safety::mask::mask_arguments;
+use capstan_safety::mask::{mask_arguments, names_variable};
 
 use super::colons::Colons;
 use super::names::{DOORS, is_known, is_login, is_member};
@@ -180,7 +180,8 @@ impl<'a> Lines<'a> {
         let telling = |word: &&str| DOORS.contains(word) || is_secret_name(word);
         let is_unknown = self.key.last().is_some_and(|name| !is_known(name));
         let is_named = self.key.iter().any(telling);
-        if masked || is_door || is_unknown || is_named || self.in_tokens() {
+        let is_secret = masked || is_door || is_unknown || is_named || self.in_tokens();
+        if is_secret && !names_variable(content) {
             self.hide(content.len());
         } else {
             self.show(content.len());

@@ -267,9 +267,41 @@ fn what_only_names_a_secret_is_shown() {
     ] {
         check(text, text);
     }
-    for text in [r#"{"env": {"A": "${A:-hunter22}"}}"#, r#"{"env": {"A": "${A}hunter22"}}"#] {
+    for text in [
+        r#"{"env": {"A": "${A:-hunter22}"}}"#,
+        r#"{"env": {"A": "${A}hunter22"}}"#,
+        r#"{"env": {"A": "hunter22 ${A}"}}"#,
+    ] {
         hides(text);
     }
+}
+
+/// Issue "First hour" 9: also in a file that cannot be parsed.
+#[test]
+fn a_variable_in_a_broken_file_is_shown_and_what_is_beside_it_is_not() {
+    for text in [
+        "env = { A_TOKEN = \"${A_TOKEN}\" ",
+        "{\"env\": {\"A_TOKEN\": \"${A_TOKEN}\"",
+        "[s.env]\nA_TOKEN = \"${A_TOKEN}\"\ntimeout =",
+    ] {
+        check(text, text);
+    }
+    for text in [
+        "env = { A_TOKEN = \"${A:-hunter2}\" ",
+        "env = { A_TOKEN = \"${A}hunter2\" ",
+        "{\"env\": {\"A_TOKEN\": \"$hunter2\"",
+        "{\"env\": {\"A_TOKEN\": \"hunter2 ${A}\"",
+    ] {
+        hides(text);
+    }
+}
+
+/// Issue "First hour" 9.
+#[test]
+fn a_setting_that_is_evidently_no_secret_is_shown() {
+    let plain = r#"{"env": {"DEBUG": "1", "PORT": 8080, "DATA": "/srv/data", "LOG": "info"}}"#;
+    check(plain, plain);
+    hides(r#"{"env": {"DEBUG": "hunter2", "API_KEY": "/hunter2/x", "PIN": "hunter"}}"#);
 }
 
 #[test]

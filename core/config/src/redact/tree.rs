@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use capstan_model::secret::{is_secret_name, looks_like_token};
-use capstan_safety::mask::mask_arguments;
-use capstan_safety::mask::secrets_in_url;
+use capstan_safety::mask::{is_ordinary, mask_arguments, secrets_in_url};
 
 use super::Hide;
 use super::names::{
@@ -19,6 +18,9 @@ const SECRET_SWITCHES: [&str; 3] = ["password", "sensitive", "secret"];
 
 /// Names of login methods, which are no secrets.
 const LOGIN_KINDS: [&str; 6] = ["oauth", "oauth2", "none", "bearer", "basic", "auto"];
+
+/// Authentication schemes before the variable of a secret.
+const SCHEMES: [&str; 3] = ["bearer", "basic", "token"];
 
 /// Tables of rules about calls, whose names or positions look like those of logins.
 const RULES: [&str; 2] = ["acl", "authorization"];
@@ -204,7 +206,7 @@ impl Finder<'_> {
 
     /// True if a value under this name is a secret.
     fn is_secret(&self, name: &str, value: &str, around: Around) -> bool {
-        if is_reference(value) {
+        if is_reference(value) || (around == Around::Door && is_ordinary(name, value)) {
             return false;
         }
         let is_active = around != Around::Door && is_active(name);
@@ -316,7 +318,15 @@ fn looks_secret(text: &str) -> bool {
 
 /// True if a text only names a variable that holds the secret, as in `Bearer ${TOKEN}`.
 fn is_reference(text: &str) -> bool {
-    let text = text.rsplit_once(['=', ' ']).map_or(text, |(_, value)| value);
+    // Only a scheme or a flag may be in front: any other word may be a secret.
+    let is_flag = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let text = match (text.split_once(' '), text.split_once('=')) {
+        (Some((scheme, value)), _) if SCHEMES.iter().any(|it| scheme.eq_ignore_ascii_case(it)) => {
+            value
+        }
+        (None, Some((flag, value))) if flag.chars().all(is_flag) => value,
+        _ => text,
+    };
     let inner = text
         .strip_prefix("${")
         .or_else(|| text.strip_prefix("{env:"))

@@ -48,6 +48,9 @@ pub struct ClientFile {
     pub named: Option<Named>,
 }
 
+/// Caliban's older file in a project, which nothing is written to.
+const CALIBAN_OLDER: &str = ".caliban/mcp.toml";
+
 // === impl ClientFile ===
 
 impl ClientFile {
@@ -72,7 +75,10 @@ impl Client {
         match scope {
             Scope::User => self.users_places(),
             Scope::Project => {
-                let at = |path: &&'static str| ClientFile::at(Base::Project, path);
+                let at = |path: &&'static str| match *path {
+                    CALIBAN_OLDER => ClientFile::at(Base::Project, path).reading(),
+                    path => ClientFile::at(Base::Project, path),
+                };
                 self.projects_paths().iter().map(at).collect()
             }
             Scope::Managed | Scope::Flag => Vec::new(),
@@ -123,7 +129,7 @@ impl Client {
             Self::Llxprt => &[".llxprt/settings.json"],
             Self::Zed => &[".zed/settings.json"],
             Self::OpenCode => &["opencode.json", "opencode.jsonc"],
-            Self::Caliban => &[".caliban/settings.toml", ".caliban/settings.json"],
+            Self::Caliban => &[".caliban/settings.toml", ".caliban/settings.json", CALIBAN_OLDER],
             Self::ClaudeDesktop | Self::Goose | Self::Windsurf | Self::Zeph | Self::Avelino => &[],
         }
     }

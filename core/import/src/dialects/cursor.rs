@@ -18,6 +18,7 @@ const KEYS: Keys = &[
     ("headers", To::Key("headers")),
     ("auth", To::ByHand),
     ("disabled", To::Key("disabled")),
+    ("enabled", To::Key("enabled")),
     ("description", To::Key("description")),
     ("disabledTools", To::Tools("hide")),
     ("alwaysAllow", To::Note("to run calls without asking, use `permissions`")),

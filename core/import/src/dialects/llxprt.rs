@@ -86,6 +86,13 @@ pub(super) fn read(work: &mut Work<'_>) {
         None => None,
     };
     let [allowed, excluded, eager] = LISTS.map(|(key, older)| named(work.raw, mcp, key, older));
+    for list in [&allowed, &excluded].into_iter().flatten() {
+        if list.entry.node.as_list().is_none() {
+            let problem = Problem::error(format!("`{}` must be a list of servers", list.path))
+                .help("write their names in brackets");
+            work.report.add(problem, list.path.clone(), &list.entry.node.span);
+        }
+    }
     let mut auto_allows = Vec::new();
     if let Some(servers) = work.table("mcpServers") {
         work.servers("mcpServers", servers, KEYS, |one| {

@@ -37,9 +37,17 @@ pub struct AllDialects;
 /// # Errors
 /// The problem that makes the text unreadable.
 pub fn detect(path: &str, text: &str) -> Result<Dialect, Box<Problem>> {
+    detect_at(detect::by_place(path), path, text)
+}
+
+/// Detects the dialect of a file that `place` usually has where it is, whatever its path.
+///
+/// # Errors
+/// The problem that makes the text unreadable.
+pub fn detect_at(place: Option<Dialect>, path: &str, text: &str) -> Result<Dialect, Box<Problem>> {
     let syntax = Syntax::of(path, text);
     let document = syntax.read(path, text)?;
-    Ok(detect::of(path, syntax, &document.table))
+    Ok(detect::of(place, syntax, &document.table))
 }
 
 // === impl AllDialects ===
@@ -51,7 +59,7 @@ impl FileReader for AllDialects {
         let found = || match file.plugin.as_ref().map(|plugin| plugin.part) {
             Some(PluginPart::Bundle) => Dialect::Mcpb,
             Some(PluginPart::Manifest | PluginPart::Servers) => Dialect::Claude,
-            None => detect::of(&file.path, syntax, &document.table),
+            None => detect::of(detect::by_place(&file.path), syntax, &document.table),
         };
         let dialect = file.dialect.unwrap_or_else(found);
         let file = SourceFile { dialect: Some(dialect), ..file.clone() };

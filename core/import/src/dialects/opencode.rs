@@ -3,10 +3,11 @@
 use capstan_config::source::expand::forms::Forms;
 use capstan_config::source::expand::join;
 use capstan_config::source::problem::Problem;
-use capstan_config::source::tree::{Entry, Node, Table, Value};
+use capstan_config::source::tree::{Entry, Node, Table};
 
 use crate::translate::file::Work;
 use crate::translate::login::Words;
+use crate::translate::prefix;
 use crate::translate::server::{Keys, One, To, Unit};
 
 const KEYS: Keys = &[
@@ -107,7 +108,8 @@ fn hidden(one: &mut One<'_>, raw: &Table) {
     let mut nodes = Vec::new();
     for (pattern, entry) in off {
         let own = below(&one.display, pattern);
-        nodes.extend(own.map(|own| (entry.key.clone(), Node::text(own, entry.key.clone()))));
+        let own = own.into_iter().map(|own| Node::text(own, entry.key.clone()));
+        nodes.extend(own.map(|own| (entry.key.clone(), own)));
     }
     if let Some((span, _)) = nodes.first().cloned() {
         let list = nodes.into_iter().map(|(_, node)| node).collect();
@@ -121,56 +123,37 @@ fn hidden(one: &mut One<'_>, raw: &Table) {
 ///
 /// Allow rules are not translated, because a later pattern may revoke them.
 fn permissions(one: &mut One<'_>, raw: &Table) {
-    let Some(table) = raw.table("permission") else { return };
+    let Some(entry) = raw.get("permission") else { return };
+    let Some(table) = entry.node.as_table() else {
+        permission(one, "permission".to_owned(), vec!["*".to_owned()], entry);
+        return;
+    };
     for (pattern, entry) in &table.entries {
-        let Some(own) = below(&one.display, pattern) else { continue };
-        let node = Node::text(own, entry.node.span.clone());
-        let path = join("permission", pattern);
-        match (entry.node.as_text(), &entry.node.value) {
-            (Some("allow"), _) => {}
-            (Some("ask"), _) => one.rule("ask", path, node),
-            (Some("deny"), _) => one.rule("deny", path, node),
-            (_, Value::Table(_)) if pattern == "*" => {}
-            _ => {
-                let problem = Problem::error(format!("`{path}` must be allow, ask or deny"))
-                    .help("write one of the three words");
-                one.report.add(problem, path, &entry.node.span);
-            }
+        permission(one, join("permission", pattern), below(&one.display, pattern), entry);
+    }
+}
+
+/// Translates a verdict on tools.
+fn permission(one: &mut One<'_>, path: String, tools: Vec<String>, entry: &Entry) {
+    let list = match entry.node.as_text() {
+        _ if tools.is_empty() => return,
+        Some("allow") => return,
+        Some(list @ ("ask" | "deny")) => list,
+        Some(_) | None => {
+            let problem = Problem::error(format!("`{path}` must be allow, ask or deny"))
+                .help("write one of the three words");
+            one.report.add(problem, path, &entry.node.span);
+            return;
         }
+    };
+    for tool in tools {
+        one.rule(list, path.clone(), Node::text(tool, entry.node.span.clone()));
     }
 }
 
 /// Reduces a pattern for `server_tool` to the tools of one server.
-fn below(server: &str, pattern: &str) -> Option<String> {
+fn below(server: &str, pattern: &str) -> Vec<String> {
     let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-') { c } else { '_' };
-    let prefix: String = server.chars().map(safe).chain(['_']).collect();
-    if let Some(tool) = pattern.strip_prefix(&prefix) {
-        return (!tool.is_empty()).then(|| tool.to_owned());
-    }
-    // A star may match the rest of the server's name, and then every tool.
-    let start = pattern.strip_suffix('*')?;
-    prefix.starts_with(start).then(|| "*".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_over_all_tools_speaks_of_those_of_a_server() {
-        for (pattern, expected) in [
-            ("my-mcp_search", Some("search")),
-            ("my-mcp_*", Some("*")),
-            ("my-mcp*", Some("*")),
-            ("my*", Some("*")),
-            ("*", Some("*")),
-            ("my-mcp_get_*", Some("get_*")),
-            ("other_*", None),
-            ("bash", None),
-            ("my-mcp", None),
-            ("my-mcp_", None),
-        ] {
-            assert_eq!(below("my-mcp", pattern).as_deref(), expected, "{pattern}");
-        }
-    }
+    let id: String = server.chars().map(safe).chain(['_']).collect();
+    prefix::after(&id, pattern)
 }

@@ -138,6 +138,11 @@ fn permission(one: &mut One<'_>, id: &str, tool: &str, entry: &Entry) -> Option<
     let path = join("agent.tool_permissions.tools", id);
     let pattern = exactly(tool);
     let mut allowed = None;
+    if entry.node.as_table().is_none() {
+        let problem = Problem::error(format!("`{path}` must be a table"))
+            .help("write { \"default\": \"confirm\" }");
+        one.report.add(problem, path.clone(), &entry.node.span);
+    }
     for (key, entry) in entry.node.as_table().into_iter().flat_map(|table| &table.entries) {
         let path = join(&path, key);
         let verdict = entry.node.as_text().and_then(|word| {

@@ -6,11 +6,11 @@ use capstan_policy::DefaultRule;
 use capstan_config::nearest;
 use capstan_config::source::expand::join;
 use capstan_config::source::problem::Problem;
-use capstan_config::source::tree::{Entry, Node, Table, Value};
+use capstan_config::source::tree::{Entry, Node, Table, Text, Value};
 
 use crate::translate::file::Work;
 use crate::translate::login::Words;
-use crate::translate::outline::Outline::{self, Flag, List, Number, Text, Word};
+use crate::translate::outline::Outline::{self, Flag, List, Number, Word};
 use crate::translate::server::{Keys, One, To, Unit, exactly};
 
 const KEYS: Keys = &[
@@ -62,7 +62,7 @@ const DISCOVERY: Outline = Outline::Table(&[
     ("strategy", Word(&["Embedding", "Llm", "None", "embedding", "llm", "none"])),
     ("top_k", Number),
     ("min_similarity", Number),
-    ("always_include", List(&Text)),
+    ("always_include", List(&Outline::Text)),
     ("min_tools_to_filter", Number),
     ("strict", Flag),
 ]);
@@ -205,10 +205,16 @@ fn names(entry: Option<&Entry>) -> Option<Vec<String>> {
 }
 
 /// Translates roots: here they are folders, in Zeph named `file://` addresses.
+///
+/// The first root of Zeph's servers is the working directory, in a project or not.
 fn roots(one: &mut One<'_>) {
-    let Some(entry) = one.raw.get("roots") else { return };
-    let Some(list) = entry.node.as_list() else {
-        one.put("roots", "roots", entry.node.clone());
+    let workspace = Text { ours: true, ..Text::plain("${CAPSTAN_PROJECT_DIR}") };
+    let workspace = Node { value: Value::Text(workspace), span: one.span("roots") };
+    let configured = one.raw.get("roots");
+    let Some(list) = configured.map_or(Some(&[][..]), |entry| entry.node.as_list()) else {
+        if let Some(entry) = configured {
+            one.put("roots", "roots", entry.node.clone());
+        }
         return;
     };
     let folder = |node: &Node| {
@@ -217,8 +223,8 @@ fn roots(one: &mut One<'_>) {
         let path = node.as_text().map(|text| text.strip_prefix("file://").unwrap_or(text));
         path.map_or_else(|| node.clone(), |path| Node::text(path, node.span.clone()))
     };
-    let folders = list.iter().map(folder).collect();
-    one.put("roots", "roots", Node::list(folders, entry.node.span.clone()));
+    let folders = std::iter::once(workspace).chain(list.iter().map(folder)).collect();
+    one.put("roots", "roots", Node::list(folders, one.span("roots")));
 }
 
 /// Reports values that are only in Zeph's vault.

@@ -3,11 +3,12 @@
 //! [`find`] reads a client's file and decides for each server whether a native file can contain it;
 //! [`plan()`] compares them with each other and with the existing ones; [`Plan::apply`] writes.
 //!
-//! **Invariant:** an entry whose limits cannot be expressed in a native file is not imported.
-//! Permissions to run without asking are not imported either: the operator grants them here. Rules
-//! for all servers of a file are imported if a server's own rules can express them, else named in a
-//! note.
+//! **Invariant:** nothing that restricts is lost. An entry whose restrictions cannot be expressed in
+//! a native file is not imported; `file_rules` and `limits` import those that its file states for
+//! all servers.
 
+mod file_rules;
+mod limits;
 mod plan;
 mod secrets;
 mod variables;
@@ -19,11 +20,14 @@ use capstan_config::runs_capstan;
 use capstan_config::slug;
 use capstan_config::source::Dialect;
 use capstan_config::source::problem::{Problem, Severity};
-use capstan_config::source::reader::{FileReader as _, Opened};
+use capstan_config::source::reader::{AutoAllow, FileReader as _, Opened};
 use capstan_config::source::syntax::Syntax;
 use capstan_config::source::tree::{Entry, Node, Table, Value};
-use capstan_config::source::{SourceFile, Surroundings};
+use capstan_config::source::{Scope, SourceFile, Surroundings};
+use capstan_model::Verdict;
+use capstan_model::name::SEPARATOR;
 use capstan_safety::mask::{mask_arguments, mask_url};
+use file_rules::{FileRules, Of};
 use serde_json::{Map, Value as Json};
 use toml_edit::{Array, InlineTable, Table as TomlTable};
 use variables::{Habits, NoWords};
@@ -31,6 +35,7 @@ use variables::{Habits, NoWords};
 use crate::clients::{Client, OUR_NAME};
 use crate::dialects::AllDialects;
 
+pub use limits::Limit;
 pub use plan::{Plan, Row, State, Variable, plan};
 pub use secrets::Secrets;
 
@@ -72,6 +77,8 @@ pub(crate) enum Content {
     /// The server is part of the other program.
     Inside(String),
     Unusable(String),
+    /// A restriction of its file cannot be imported; the file itself can be read.
+    Restricted(String),
 }
 
 /// A converted entry of a native file.
@@ -80,6 +87,8 @@ pub(crate) struct Carried {
     pub(crate) keys: Map<String, Json>,
     /// Variables for the values that the other program requests from its user.
     pub(crate) asked: Vec<String>,
+    /// Limits of its file that apply to all servers.
+    pub(crate) limits: Vec<Limit>,
 }
 
 /// An entry of a file, with native keys.
@@ -163,63 +172,39 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
     };
     let mut all: Vec<Read> = conventions.built_in.iter().map(inside).collect();
     let Some(servers) = tree.table("servers") else { return Ok(all) };
-    let foreign = file.dialect != Some(Dialect::Native);
-    let verdict = default_verdict(&tree).filter(|_| foreign);
-    let beside = if foreign { beside_servers(&tree) } else { Vec::new() };
+    let rules =
+        (file.dialect != Some(Dialect::Native)).then(|| FileRules::read(file, &around, &tree));
     for (display, entry) in &servers.entries {
         let name = slug(display);
         let mine = problems.iter().filter(|p| p.server.is_some() && p.server == name);
         let (errors, notes): (Vec<&Problem>, Vec<&Problem>) =
             mine.partition(|problem| problem.severity == Severity::Error);
-        let mut notes: Vec<String> = notes.iter().map(|note| note.message.clone()).collect();
-        for allowed in
-            conventions.auto_allows.iter().filter(|allowed| Some(&allowed.server) == name.as_ref())
-        {
-            notes.push(format!(
-                "`{}` is not imported: Capstan's rules decide which calls ask",
-                allowed.path
-            ));
-        }
-        notes.extend(beside.clone());
-        let carried = carry(display, entry, &habits).map(|carried| match verdict {
-            Some(verdict) => carried.ruled(verdict),
-            None => carried,
-        });
+        let notes = notes.iter().map(|note| note.message.clone()).collect();
         let target = entry.node.as_table().map(target).unwrap_or_default();
-        let content = match (carried, errors.first()) {
+        let path = entry.path.clone().unwrap_or_default();
+        let mut read =
+            Read { display: display.clone(), content: Content::Itself, target, notes, path };
+        let carried = carry(display, entry, &habits);
+        read.content = match (carried, errors.first()) {
             _ if is_itself(display, entry) => Content::Itself,
             (_, Some(error)) => Content::Unusable(error.message.clone()),
             (Err(why), None) => Content::Unusable(why),
-            (Ok(carried), None) => Content::Usable(carried),
+            (Ok(mut carried), None) => {
+                let allows = conventions.auto_allows.iter();
+                let allows = allows.filter(|allowed| Some(&allowed.server) == name.as_ref());
+                for allowed in allows {
+                    read.notes.push(carried.allow(allowed, file.scope));
+                }
+                let of = name.as_ref().map(|name| Of { name, display });
+                match rules.as_ref().zip(of).map(|(rules, of)| rules.apply(&mut carried, of)) {
+                    Some(Err(why)) => Content::Restricted(why),
+                    Some(Ok(())) | None => Content::Usable(carried),
+                }
+            }
         };
-        let path = entry.path.clone().unwrap_or_default();
-        all.push(Read { display: display.clone(), content, target, notes, path });
+        all.push(read);
     }
     Ok(all)
-}
-
-/// The default verdict of a file for all calls, if it is stricter than ours.
-fn default_verdict(tree: &Table) -> Option<&'static str> {
-    let default = tree.table("permissions")?.get("default")?;
-    ["ask", "deny"].into_iter().find(|verdict| default.node.as_text() == Some(*verdict))
-}
-
-/// Notes about rules of a file that apply to more than one server.
-fn beside_servers(tree: &Table) -> Vec<String> {
-    let says = |table: &str, key: &str| tree.table(table).is_some_and(|t| t.get(key).is_some());
-    let rules = ["ask", "deny", "order"].iter().any(|key| says("permissions", key));
-    let found = [
-        ("permissions", rules),
-        ("access", tree.get("access").is_some()),
-        ("tools", tree.get("tools").is_some()),
-        ("mcp.allowed_commands", says("mcp", "allowed_commands")),
-    ];
-    let found = found.into_iter().filter(|(_, is_there)| *is_there);
-    found
-        .map(|(key, _)| {
-            format!("`{key}`, which applies to all servers of the file, is not imported")
-        })
-        .collect()
 }
 
 /// True if an entry leads back to Capstan: it starts Capstan, or is the entry we added.
@@ -262,16 +247,19 @@ impl Carried {
         self.keys.get(key).and_then(Json::as_str)
     }
 
-    /// Adds a rule for all tools of the server.
-    fn ruled(mut self, verdict: &str) -> Self {
-        let rules = self.keys.entry("permissions").or_insert_with(|| Json::Object(Map::new()));
-        if let Json::Object(rules) = rules {
-            let list = rules.entry(verdict).or_insert_with(|| Json::Array(Vec::new()));
-            if let Json::Array(list) = list {
-                list.push(Json::String("*".to_owned()));
-            }
+    /// Lets tools run without asking, as the other program does; returns a note about it.
+    ///
+    /// A project cannot grant itself permissions, so those of its files are left out.
+    fn allow(&mut self, allowed: &AutoAllow, scope: Scope) -> String {
+        let AutoAllow { server, pattern, path, .. } = allowed;
+        if scope == Scope::Project {
+            return format!("`{path}` is not imported: a project cannot allow calls by itself");
         }
-        self
+        let id = format!("{server}{SEPARATOR}");
+        let pattern = pattern.strip_prefix(&id).unwrap_or(pattern);
+        self.add_rules(Verdict::Allow, [Json::from(pattern)]);
+        let tools = if pattern == "*" { "its tools".to_owned() } else { format!("`{pattern}`") };
+        format!("`{path}` is imported: {tools} may run without asking (`permissions.allow`)")
     }
 
     /// Returns the entry as TOML.

@@ -9,9 +9,11 @@ use capstan_config::RESTRICTING_KEYS;
 use capstan_config::edit::EditError;
 use capstan_config::edit::add_table;
 use capstan_config::slug;
-use capstan_config::source::SourceFile;
 use capstan_config::source::problem::Problem;
+use capstan_config::source::reader::{FileReader as _, NativeFiles};
+use capstan_config::source::{SourceFile, Surroundings};
 
+use super::limits::Limit;
 use super::secrets::{Secrets, Vault};
 use super::{Carried, Content, Found, entries};
 
@@ -24,6 +26,8 @@ pub struct Plan {
     pub variables: Vec<Variable>,
     /// Servers that are written with literal secrets.
     pub secrets: Vec<String>,
+    /// Limits for all servers that are written too.
+    pub limits: Vec<Limit>,
     new: Vec<(String, Carried)>,
 }
 
@@ -62,7 +66,7 @@ pub enum State {
     Same {
         /// The name in the native file.
         name: String,
-        /// Restricting keys in which the two differ nevertheless.
+        /// Keys in which the two differ nevertheless.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         apart_from: Vec<String>,
     },
@@ -104,10 +108,21 @@ pub struct Variable {
 /// Keys that identify a server and the rights with which it is used.
 const IDENTITY: [&str; 7] = ["command", "args", "env", "cwd", "url", "headers", "env_passthrough"];
 
+/// Time limits. Servers of different names that differ in one of them are different servers.
+const TIMES: [&str; 2] = ["timeout", "startup_timeout"];
+
+/// A server to compare others with.
+struct Known {
+    name: String,
+    carried: Carried,
+    /// True if this import adds it.
+    is_new: bool,
+}
+
 /// The state of the planning.
 struct Planning {
     /// The existing servers and the new ones.
-    known: Vec<(String, Carried)>,
+    known: Vec<Known>,
     /// Names that are taken, including those of entries that cannot be read.
     taken: Vec<(ServerName, String)>,
     vault: Vault,
@@ -120,27 +135,37 @@ struct Planning {
 /// # Errors
 /// The problem that makes the native file unreadable.
 pub fn plan(found: Vec<Found>, file: &SourceFile, choice: Secrets) -> Result<Plan, Box<Problem>> {
-    let plan =
-        Plan { rows: Vec::new(), variables: Vec::new(), secrets: Vec::new(), new: Vec::new() };
+    let (rows, variables, secrets) = (Vec::new(), Vec::new(), Vec::new());
+    let plan = Plan { rows, variables, secrets, limits: Vec::new(), new: Vec::new() };
     let (known, taken, vault) = (Vec::new(), Vec::new(), Vault::default());
     let mut planning = Planning { known, taken, vault, choice, plan };
     for read in entries(file, "")? {
         planning.taken.extend(slug(&read.display).map(|slug| (slug, read.display.clone())));
         if let Content::Usable(carried) = read.content {
-            planning.known.push((read.display, carried));
+            planning.known.push(Known { name: read.display, carried, is_new: false });
         }
     }
     for found in found.iter().filter(|found| found.read_directly) {
-        let display = &found.display;
-        planning.taken.extend(slug(display).map(|slug| (slug, display.clone())));
+        let name = found.display.clone();
+        planning.taken.extend(slug(&name).map(|slug| (slug, name.clone())));
         if let Content::Usable(carried) = &found.content {
-            planning.known.push((display.clone(), carried.clone()));
+            planning.known.push(Known { name, carried: carried.clone(), is_new: false });
         }
     }
     for found in found {
         planning.add(found);
     }
+    let commands = planning.known.iter().filter_map(|known| known.carried.text("command"));
+    let imported = std::mem::take(&mut planning.plan.limits);
+    planning.plan.limits =
+        Limit::combine(imported, &native_limits(file)?, commands.map(str::to_owned));
     Ok(planning.plan)
+}
+
+/// The limits that the native file already has.
+fn native_limits(file: &SourceFile) -> Result<Vec<Limit>, Box<Problem>> {
+    let around = Surroundings { variable: &|_| None, project_dir: "" };
+    Ok(Limit::all(&NativeFiles.open(file, around)?.tree))
 }
 
 // === impl Plan ===
@@ -151,7 +176,7 @@ impl Plan {
         self.new.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Writes the new servers after the existing ones.
+    /// Writes the new servers after the existing ones, and the limits.
     ///
     /// # Errors
     /// If the file cannot be read, or meanwhile has a server of one of the names.
@@ -159,7 +184,8 @@ impl Plan {
         let add = |text: String, (name, carried): &(String, Carried)| {
             add_table(&text, name, carried.toml())
         };
-        self.new.iter().try_fold(text.to_owned(), add)
+        let text = self.new.iter().try_fold(text.to_owned(), add)?;
+        self.limits.iter().try_fold(text, |text, limit| limit.write(&text))
     }
 }
 
@@ -169,10 +195,10 @@ impl Planning {
     fn add(&mut self, found: Found) {
         let Found { client, file, project, display, target, notes, read_directly, content } = found;
         let state = match content {
-            Content::Usable(_) if read_directly => State::ReadDirectly,
+            Content::Usable(_) | Content::Restricted(_) if read_directly => State::ReadDirectly,
             Content::Inside(reason) => State::Inside { reason },
             Content::Itself => State::Itself,
-            Content::Unusable(reason) => State::Unusable { reason },
+            Content::Unusable(reason) | Content::Restricted(reason) => State::Unusable { reason },
             Content::Usable(carried) => self.place(client, &file, &display, carried),
         };
         let server = display;
@@ -180,16 +206,11 @@ impl Planning {
     }
 
     fn place(&mut self, client: Client, file: &str, display: &str, carried: Carried) -> State {
-        // A secret that became a variable can no longer be compared, but its variable can.
-        let (bare, _) = carried.referenced(display, &mut Vault::default());
-        let same =
-            |known: &&(String, Carried)| is_same(&known.1, &carried) || is_same(&known.1, &bare);
-        if let Some((name, known)) = self.known.iter().find(same) {
-            let apart = |key: &str| known.keys.get(key) != carried.keys.get(key);
-            let apart_from =
-                RESTRICTING_KEYS.into_iter().filter(|key| apart(key)).map(str::to_owned);
-            let apart_from = apart_from.collect();
-            return State::Same { name: name.clone(), apart_from };
+        if let Some((state, is_new)) = self.same(display, &carried) {
+            if is_new {
+                self.plan.limits.extend(carried.limits);
+            }
+            return state;
         }
         let other = self.holder(display).map(str::to_owned);
         let name = match other {
@@ -221,12 +242,42 @@ impl Planning {
         }
         self.taken.extend(slug(&name).map(|slug| (slug, name.clone())));
         // Later files are compared with the original entry, not with the written one.
-        self.known.push((name.clone(), carried));
+        self.plan.limits.extend(carried.limits.clone());
+        self.known.push(Known { name: name.clone(), carried, is_new: true });
         self.plan.new.push((name.clone(), written));
         match other {
             Some(from) => State::Differs { from, name },
             None => State::New { name },
         }
+    }
+
+    /// The outcome for a server that is known already, and whether this import adds that one.
+    ///
+    /// Servers of different names are the same only if they are restricted alike. A server that
+    /// this import adds stays apart from one of its name in another file that is restricted
+    /// otherwise; one that was there before is the operator's own and is kept.
+    fn same(&self, display: &str, carried: &Carried) -> Option<(State, bool)> {
+        // A secret that became a variable can no longer be compared, but its variable can.
+        let (bare, _) = carried.referenced(display, &mut Vault::default());
+        let same =
+            |known: &&Known| is_same(&known.carried, carried) || is_same(&known.carried, &bare);
+        let mut namesake = None;
+        for known in self.known.iter().filter(same) {
+            let restrictions = differing(&RESTRICTING_KEYS, &known.carried, carried);
+            let mut apart_from = differing(&TIMES, &known.carried, carried);
+            let is_off = setting(carried, "enabled").or(setting(carried, "disabled")).is_some();
+            let is_kept = !known.is_new || restrictions.is_empty() || is_off;
+            let is_equal = restrictions.is_empty() && apart_from.is_empty();
+            apart_from.extend(restrictions);
+            let state = State::Same { name: known.name.clone(), apart_from };
+            if is_equal {
+                return Some((state, known.is_new));
+            }
+            if namesake.is_none() && slug(&known.name) == slug(display) && is_kept {
+                namesake = Some((state, known.is_new));
+            }
+        }
+        namesake
     }
 
     /// The server that has this name, or a name with the same slug.
@@ -247,6 +298,23 @@ impl Planning {
 fn is_same(one: &Carried, other: &Carried) -> bool {
     let get = |carried: &Carried, key: &str| carried.keys.get(key).and_then(gist);
     IDENTITY.iter().all(|key| get(one, key) == get(other, key))
+}
+
+/// The keys in which two entries differ.
+fn differing(keys: &[&str], one: &Carried, other: &Carried) -> Vec<String> {
+    let differs = |key: &&&str| setting(one, key) != setting(other, key);
+    keys.iter().filter(differs).map(|key| (*key).to_owned()).collect()
+}
+
+/// The value of a key, unless it is the default.
+fn setting<'c>(carried: &'c Carried, key: &str) -> Option<&'c Json> {
+    let is_default = |value: &&Json| match key {
+        "enabled" => **value == Json::Bool(true),
+        "disabled" | "lock_tool_list" => **value == Json::Bool(false),
+        "trust" => value.as_str() == Some("untrusted"),
+        _ => false,
+    };
+    carried.keys.get(key).filter(|value| !is_default(value))
 }
 
 /// Normalizes a value for comparison: empty counts as absent, `${NAME:-}` equals `${NAME}`.

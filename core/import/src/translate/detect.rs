@@ -146,21 +146,22 @@ const PLACES: &[(&str, Dialect)] = &[
     ("opencode.jsonc", Dialect::OpenCode),
 ];
 
-/// Returns the dialect of a parsed file.
-pub(crate) fn of(path: &str, syntax: Syntax, table: &Table) -> Dialect {
+/// Returns the dialect of a parsed file that is in the usual place of a program's files.
+pub(crate) fn of(place: Option<Dialect>, syntax: Syntax, table: &Table) -> Dialect {
     let fits = match syntax {
         Syntax::Toml => in_toml(table),
         Syntax::Json => in_json(table),
         Syntax::Yaml => vec![Dialect::Goose],
     };
-    match (fits.as_slice(), by_place(path)) {
+    match (fits.as_slice(), place) {
         ([only], _) => *only,
         (_, Some(place)) if fits.contains(&place) => place,
         (_, _) => Dialect::Native,
     }
 }
 
-fn by_place(path: &str) -> Option<Dialect> {
+/// Returns the dialect whose program usually has its file there.
+pub(crate) fn by_place(path: &str) -> Option<Dialect> {
     let path = path.replace('\\', "/");
     let ends = |end: &str| {
         path.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with('/'))

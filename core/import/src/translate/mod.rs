@@ -6,4 +6,5 @@ pub(crate) mod detect;
 pub(crate) mod file;
 pub(crate) mod login;
 pub(crate) mod outline;
+pub(crate) mod prefix;
 pub(crate) mod server;

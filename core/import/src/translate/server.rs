@@ -43,16 +43,22 @@ pub(crate) type Keys = &'static [(&'static str, To)];
 /// Words that mark a key as one that restricts.
 ///
 /// Such a key is an error if it is unknown, because its author relies on it.
-const RESTRICTING: [&str; 14] = [
+const RESTRICTING: [&str; 20] = [
     "acl",
+    "allowed",
     "allowlist",
     "blacklist",
     "block",
+    "confirm",
     "denied",
     "deny",
     "disable",
+    "enabledtools",
     "exclude",
     "forbid",
+    "includetools",
+    "limit",
+    "only",
     "permission",
     "quota",
     "restrict",

@@ -2,15 +2,18 @@
 
 use capstan_model::secret::{MASK, is_secret_name, looks_like_token};
 
+use crate::mask::ordinary::{is_ordinary, names_variable};
 use crate::mask::text::{mask_argument, mask_url};
 
 /// Masks the words of a command line, including the word after `--token`.
 pub fn mask_arguments<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut after_secret_flag = false;
+    let mut secret_flag = None;
     let mask = |argument: &'a str| {
         let is_flag = argument.starts_with('-');
-        let hidden = after_secret_flag && !is_flag;
-        after_secret_flag = is_flag && !argument.contains('=') && is_secret_name(argument);
+        let is_shown = |flag| is_ordinary(flag, argument) || names_variable(argument);
+        let hidden = !is_flag && secret_flag.is_some_and(|flag| !is_shown(flag));
+        let takes_secret = is_flag && !argument.contains('=') && is_secret_name(argument);
+        secret_flag = takes_secret.then_some(argument);
         if hidden { MASK.to_owned() } else { mask_argument(argument) }
     };
     arguments.into_iter().map(mask).collect()
@@ -74,5 +77,13 @@ mod tests {
     fn the_word_after_a_secret_flag_is_hidden() {
         let shown = mask_arguments(["--token", "abc", "--name", "abc", "--api-key", "-v", "x"]);
         assert_eq!(shown, ["--token", "***", "--name", "abc", "--api-key", "-v", "x"]);
+        let hidden = ["--token", "/hunter2", "--key-file", "hunter2", "--token=${A}b"];
+        assert_eq!(mask_arguments(hidden), ["--token", "***", "--key-file", "***", "--token=***"]);
+    }
+
+    #[test]
+    fn a_variable_and_a_path_after_such_a_flag_are_shown() {
+        let words = ["--token", "${TOKEN}", "--key=${KEY}", "--key-file", "/etc/ssl/key.pem"];
+        assert_eq!(mask_arguments(words), words);
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::clean::visible;
 use crate::mask::json::mask_json;
+use crate::mask::ordinary::is_ordinary;
 
 /// Shorter values are not masked: they would mask parts of ordinary words.
 const MIN_SECRET: usize = 4;
@@ -88,7 +89,11 @@ fn is_harmless(value: &str, environment: &BTreeMap<String, Secret<String>>) -> b
     }
     let names = || environment.iter().filter(|(_, of)| of.reveal() == value).map(|(name, _)| name);
     // A value without a name came from elsewhere and counts as a secret.
-    let named_harmless = names().next().is_some() && !names().any(|name| is_secret_name(name));
+    let is_named = names().next().is_some();
+    if is_named && names().all(|name| is_ordinary(name, value)) {
+        return true;
+    }
+    let named_harmless = is_named && !names().any(|name| is_secret_name(name));
     named_harmless && (value.len() < MIN_UNNAMED || value.parse::<f64>().is_ok())
 }
 
@@ -108,6 +113,9 @@ mod tests {
             assert!(!is_masked(&[("SETTING", value)], value), "{value}");
         }
         assert!(!is_masked(&[("API_KEY", "true")], "true"));
+        let folder = "/srv/data/documents";
+        assert!(!is_masked(&[("DATA_DIR", folder)], folder));
+        assert!(!is_masked(&[("PWD", folder), ("DATA_DIR", folder)], folder));
     }
 
     #[test]
@@ -121,6 +129,8 @@ mod tests {
             assert!(is_masked(&[(name, value)], value), "{name}={value}");
         }
         assert!(is_masked(&[], "hunter2"), "an argument, perhaps");
+        assert!(is_masked(&[("DATA_DIR", "/a/b"), ("DB_PASSWORD", "/a/b")], "/a/b"));
+        assert!(is_masked(&[("API_KEY", "/a/b")], "/a/b"));
         let both = [("SETTING", "hunter2"), ("DB_PASSWORD", "hunter2")];
         assert!(is_masked(&both, "hunter2"));
     }

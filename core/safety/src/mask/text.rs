@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use capstan_model::secret::{MASK, is_secret_name, is_token_of_a_service, looks_like_token};
 
+use crate::mask::ordinary::{is_ordinary, names_variable};
+
 /// The first and the last line of a private key, without the kind of key.
 const KEY_BEGINS: &str = "-----BEGIN ";
 const KEY_ENDS: &str = "-----END ";
@@ -207,7 +209,8 @@ fn argument_by(argument: &str, is_token: IsToken) -> String {
             && !name.contains(['/', '\\'])
         {
             let space = if value.starts_with(' ') { " " } else { "" };
-            if is_secret_name(name) {
+            let is_shown = is_ordinary(name, value) || names_variable(value);
+            if is_secret_name(name) && !is_shown {
                 return format!("{name}{separator}{space}{MASK}");
             }
             return format!("{name}{separator}{}", argument_by(value, is_token));

@@ -172,7 +172,7 @@ pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
 ];
 
 /// The keys that restrict what a server may do or what may be done with it.
-pub const RESTRICTING_KEYS: [&str; 9] = [
+pub const RESTRICTING_KEYS: [&str; 14] = [
     "enabled",
     "disabled",
     "expose",
@@ -182,6 +182,11 @@ pub const RESTRICTING_KEYS: [&str; 9] = [
     "networks",
     "effect",
     "cli_only",
+    "tools",
+    "expected_tools",
+    "lock_tool_list",
+    "elicitation",
+    "roots",
 ];
 
 /// A server of the merged configuration.
