@@ -65,13 +65,7 @@ impl Adapters {
         let hub = assemble::hub(self, loaded, Others::Clients, before);
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         hub_settings::widen(&mut hub);
-        let ports = ApprovalPorts {
-            rules: self.rules(loaded),
-            store: Arc::<Database>::clone(&self.database),
-            clock: Arc::clone(&hub.clock),
-            seed: RandomState::new().build_hasher().finish(),
-        };
-        let approvals = hub_settings::gateway_approvals(loaded, ports);
+        let approvals = hub_settings::gateway_approvals(loaded, self.approval_ports(loaded, &hub));
         hub.approvals = Arc::new(match before {
             Some(before) => approvals.after(before.hub.approvals()),
             None => approvals,
@@ -79,8 +73,13 @@ impl Adapters {
         Ok(hub)
     }
 
-    fn rules(&self, loaded: &Loaded) -> Arc<dyn RuleBook> {
-        Arc::new(ConfigRules(Arc::new(SavedRules::new(&self.configs, loaded))))
+    fn approval_ports(&self, loaded: &Loaded, hub: &HubBuilder) -> ApprovalPorts {
+        ApprovalPorts {
+            rules: Arc::new(ConfigRules(Arc::new(SavedRules::new(&self.configs, loaded)))),
+            store: Arc::<Database>::clone(&self.database),
+            clock: Arc::clone(&hub.clock),
+            seed: RandomState::new().build_hasher().finish(),
+        }
     }
 }
 
@@ -89,7 +88,8 @@ impl BuildHub for Adapters {
         let loaded = &setup.loaded;
         let hub = assemble::hub(self, loaded, Others::People, None);
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
-        hub.approvals = Arc::new(hub_settings::command_approvals(self.rules(loaded)));
+        let ports = self.approval_ports(loaded, &hub);
+        hub.approvals = Arc::new(hub_settings::command_approvals(loaded, ports));
         Ok(hub.build())
     }
 }

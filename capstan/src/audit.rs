@@ -7,9 +7,8 @@ use capstan_app::{
     AppError, AuditMark, AuditQuery, AuditReader, AuditRow, AuditWhole, Environment, ErrorKind,
     Errors, Setup,
 };
-use capstan_audit::reader::Position;
 use capstan_audit::{
-    AuditError, Durability, JsonLines, Limits, OnFull, Query, Reader, Row, VerifyError,
+    AuditError, Durability, JsonLines, Limits, OnFull, Position, Query, Reader, Row, VerifyError,
 };
 use capstan_config::{AuditOnFull, Config};
 use serde_json::Value;

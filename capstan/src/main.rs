@@ -10,6 +10,7 @@ mod logs;
 mod telemetry;
 mod demo;
 mod adapters;
+mod answers;
 mod assemble;
 mod serve;
 
@@ -60,7 +61,9 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
             return Ok(Exit::Ok);
         }
     }
-    let cli = match capstan_cli::parse(words) {
+    let typed = words.first().map(|word| word.to_string_lossy());
+    let typed = environment.typed_command(&typed.unwrap_or_default());
+    let cli = match capstan_cli::parse(words, typed) {
         Ok(cli) => cli,
         Err(exit) => return Ok(exit),
     };

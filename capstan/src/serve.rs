@@ -24,7 +24,7 @@ use capstan_audit::Background;
 use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits};
 use capstan_gateway::http::{
-    self, Anonymous, Bound, HttpError, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
+    self, Anonymous, Bound, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
 };
 use capstan_gateway::{Gateway, stdio};
 use capstan_hub::ports::{AuditLog, BoxFuture};
@@ -106,11 +106,14 @@ async fn serve(
         names: Arc::<CacheFolder>::clone(&adapters.names),
         usage: Arc::clone(&adapters.usage),
     };
-    let live = LiveConfig::new(reloading, setup, selection);
+    let live = LiveConfig::new(reloading, gateway.hub(), setup, selection);
     let mut controlled = control::open(&adapters.environment, &live);
     // Starts the servers early, so that they are ready for the first client.
     let warming = Arc::clone(&gateway);
     tokio::spawn(async move {
+        if let Some(spills) = warming.hub().spills() {
+            spills.sweep().await;
+        }
         warming.warm_up().await;
         hub_settings::warn_unmatched(&warming.hub()).await;
     });
@@ -253,26 +256,7 @@ async fn bind(
         limits: limits(&config.gateway.limits),
     };
     http::bind(settings).await.map_err(|error| {
-        let hint = match &error {
-            HttpError::Bind { address, cause }
-                if Some(*address) == metrics && cause.kind() == io::ErrorKind::AddrInUse =>
-            {
-                Some("`gateway.metrics_listen = \":0\"` picks a free port")
-            }
-            HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::AddrNotAvailable => {
-                Some("listen on an address of this machine, such as 127.0.0.1")
-            }
-            HttpError::Bind { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
-                Some("ports below 1024 need administrator rights; choose a higher one")
-            }
-            HttpError::Bind { .. } => Some("`--http :0` picks a free port"),
-            HttpError::NotInFile { .. } => {
-                Some("check that `tls_cert` and `tls_key` are not swapped")
-            }
-            HttpError::Exposed(_) | HttpError::Pem { .. } | HttpError::Certificate { .. } | _ => {
-                None
-            }
-        };
+        let hint = error.hint(metrics);
         let failure = invalid(&anyhow::Error::new(error));
         match hint {
             Some(hint) => failure.hint(hint),

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use capstan_testkit::{Capstan, Ended, World, binary};
 use serde_json::{Value, json};
@@ -46,11 +45,6 @@ fn typed(world: &World, line: &str) -> Ended {
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap());
     world.program("sh", ["-c", line]).env("PATH", path).run()
-}
-
-fn readme() -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    fs::read_to_string(root.join("README.md")).unwrap()
 }
 
 /// The last line of everything that a command prints.
@@ -229,22 +223,4 @@ fn the_call_to_copy_is_short_where_the_program_is_in_the_path() {
     assert!(last_line(&first).starts_with("capstan call --demo "), "{first}");
     let copied = typed(&world, last_line(&first)).ok();
     assert!(copied.contains(r#""zone":"Europe/Berlin""#), "{copied}");
-}
-
-#[test]
-fn what_the_readme_shows_of_the_demo_works() {
-    let world = World::new();
-    let readme = readme();
-    let lines: Vec<&str> = readme.lines().filter(|line| line.contains(" --demo")).collect();
-    // The gateway does not end by itself; the tests in `serve` look at it.
-    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.contains(" serve ")).collect();
-    assert!(lines.len() >= 4, "the README shows the demo no more: {lines:?}");
-    for line in lines {
-        let line = line.split("  #").next().unwrap().replace("cargo run --release --", "capstan");
-        let ended = typed(&world, &line);
-        assert!(!ended.stdout.is_empty(), "{line}: {}", ended.stderr);
-        assert_eq!(ended.status, Some(0), "{line}: {}", ended.stderr);
-    }
-    let kept = told(call(&world, "notes__list_notes", &[]));
-    assert_eq!(kept["notes"][0]["title"], "first");
 }

@@ -8,6 +8,8 @@ mod approve;
 mod attach;
 #[path = "terminal/import.rs"]
 mod import;
+#[path = "terminal/picture.rs"]
+mod picture;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -49,13 +51,17 @@ impl Terminal {
     fn start_with(world: &World, words: &str, variables: &[(&str, &str)]) -> Self {
         let size = PtySize { rows: 24, cols: 80, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new(binary("capstan"));
+        // Found in PATH, as a user types it.
+        let mut command = CommandBuilder::new("capstan");
         command.args(words.split_whitespace());
         command.cwd(world.project());
         command.env_clear();
         for (name, value) in world.environment() {
             command.env(name, value);
         }
+        let folder = binary("capstan").parent().unwrap().to_owned();
+        let path = command.get_env("PATH").unwrap_or_default().to_owned();
+        command.env("PATH", format!("{}:{}", folder.display(), path.display()));
         for (name, value) in variables {
             command.env(name, value);
         }
@@ -241,11 +247,25 @@ fn ctrl_c_cancels_a_call_that_hangs() {
     assert!(wait_until(|| heard().contains("tools/call"), LIMIT), "{}", heard());
     terminal.press("\u{3}");
     assert_eq!(terminal.end(), 130);
+    assert_eq!(terminal.screen(), "", "neither the spinner nor the key is left");
+    assert_eq!(terminal.seen.lock().unwrap().screen.screen().cursor_position().1, 0);
     assert!(wait_until(|| heard().contains("notifications/cancelled"), LIMIT), "{}", heard());
     let log = fs::read_to_string(world.state().join("capstan/audit.jsonl")).unwrap();
     let entry: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     assert_eq!(entry.get("outcome").unwrap(), "abandoned");
     assert_eq!(entry.get("item").unwrap(), "hang");
+}
+
+/// Issue 15, number 10 (DEC-16).
+#[test]
+fn a_terminal_shows_a_long_answer_in_pages() {
+    let world = world();
+    let mut terminal = Terminal::start(&world, "call f__big bytes=100001");
+    terminal.wait_for("page 1 of 2 of an answer with about 25000 tokens");
+    assert_eq!(terminal.end(), 0);
+    let mut terminal = Terminal::start(&world, "call f__big bytes=99000");
+    assert_eq!(terminal.end(), 0);
+    assert!(!terminal.screen().contains("page 1"), "{}", terminal.screen());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use capstan_wire::protocol::METHOD_NOT_FOUND;
+use capstan_model::rpc_code::METHOD_NOT_FOUND;
 use capstan_wire::{Json, Message, Reply, compose};
 use rustix::process::geteuid;
 use tokio::io::BufReader;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_hub::ports::BoxFuture;
-use capstan_wire::protocol::METHOD_NOT_FOUND;
+use capstan_model::rpc_code::METHOD_NOT_FOUND;
 use capstan_wire::{Json, Message, RequestId, compose};
 use rustix::process::{geteuid, getpid};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};

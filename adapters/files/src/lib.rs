@@ -3,8 +3,8 @@
 //! [`read`] reads a whole file within a bound, [`edit()`] replaces one so that readers, at any
 //! moment and after any crash, see the old text or the new one, [`approvals`] stores which project
 //! files the operator has approved, [`placed`] makes changes that can be reverted exactly,
-//! [`watch`] reports changes of files, [`bundle`] unpacks archives, and [`cache`] keeps texts that
-//! can be recreated.
+//! [`watch`] reports changes of files, [`bundle`] unpacks archives, [`cache`] keeps texts that can be
+//! recreated, and [`answers`] keeps long answers of servers.
 //!
 //! All functions block: call them from a thread that may wait.
 
@@ -16,6 +16,7 @@ pub mod placed;
 pub mod bundle;
 pub mod watch;
 pub mod cache;
+pub mod answers;
 mod lock;
 
 pub use approvals::{Approval, Approvals, ApprovalsError, Approved};

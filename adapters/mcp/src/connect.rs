@@ -25,6 +25,7 @@ use crate::session::handshake::{HandshakeError, perform};
 use crate::session::listing::Lists;
 use crate::settings::{CommonSettings, Era, HttpSettings, Prefer, Settings, StdioSettings};
 use crate::stdio::StdioChannel;
+use crate::stdio::missing_variable::remedy;
 
 /// The reason given for a server that was closed.
 pub(crate) const STOPPED: &str = "it was stopped";
@@ -77,16 +78,29 @@ impl Connector {
                 Settings::Http(settings) => self.http(settings, context).await,
             }
         };
-        match timeout(limit, connecting).await {
-            Ok(Ok(session)) => Ok(session),
-            Ok(Err(HandshakeError::Failed(fault))) => Err(fault),
-            Ok(Err(HandshakeError::DiedInProbe(reason))) => Err(Fault::Unreachable(reason)),
-            Err(_) => Err(Fault::Unreachable(match context.ring.last() {
+        let fault = match timeout(limit, connecting).await {
+            Ok(Ok(session)) => return Ok(session),
+            Ok(Err(HandshakeError::Failed(fault))) => fault,
+            Ok(Err(HandshakeError::DiedInProbe(reason))) => Fault::Unreachable(reason),
+            Err(_) => Fault::Unreachable(match context.ring.last() {
                 Some(line) => {
                     format!("it did not answer within {limit:?}; last line of its output: {line}")
                 }
                 None => format!("it did not answer within {limit:?}"),
-            })),
+            }),
+        };
+        Err(self.with_remedy(fault, context))
+    }
+
+    /// Adds the configuration that a server lacks, if its output says what it misses.
+    fn with_remedy(&self, fault: Fault, context: &ServerContext) -> Fault {
+        let (Fault::Unreachable(reason), Settings::Stdio(settings)) = (&fault, &self.settings)
+        else {
+            return fault;
+        };
+        match remedy(&settings.name, &settings.withheld, &context.ring.fresh()) {
+            Some(remedy) => Fault::Unreachable(format!("{reason}; {remedy}")),
+            None => fault,
         }
     }
 

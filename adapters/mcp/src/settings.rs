@@ -1,6 +1,6 @@
 //! The resolved configuration of one server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ pub struct StdioSettings {
     pub args: Vec<String>,
     /// The server's whole environment: the default variables and those declared for it.
     pub environment: BTreeMap<String, Secret<String>>,
+    /// The variables that the server does not get, for the advice if it fails.
+    pub withheld: Withheld,
     /// Values that must not appear in anything we show.
     pub secrets: Vec<Secret<String>>,
     /// The working directory; `None` for our own.
@@ -50,6 +52,17 @@ pub struct StdioSettings {
     pub others: Others,
     /// The path of our own program, which runs as the keeper.
     pub keeper: PathBuf,
+}
+
+/// Names of variables of our environment, by whether a server gets them.
+#[derive(Clone, Debug, Default)]
+pub struct Withheld {
+    /// Set for us, but not passed to the server.
+    pub names: BTreeSet<String>,
+    /// Set for the server.
+    pub given: BTreeSet<String>,
+    /// Passed through because the configuration says so.
+    pub passed: Vec<String>,
 }
 
 /// The address of an HTTP server and how to talk to it.

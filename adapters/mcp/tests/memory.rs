@@ -36,6 +36,7 @@ fn server(command: &str, args: &[&str]) -> Arc<StdioServer> {
         args: args.iter().map(ToString::to_string).collect(),
         environment: [("PATH".to_owned(), Secret::new("/usr/bin:/bin".to_owned()))].into(),
         secrets: Vec::new(),
+        withheld: capstan_mcp::settings::Withheld::default(),
         cwd: None,
         startup_timeout: Duration::from_mins(1),
         timeout: Duration::from_mins(1),

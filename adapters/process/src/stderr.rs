@@ -45,6 +45,13 @@ impl Ring {
         self.kept().last()
     }
 
+    /// The lines of the current process, oldest first.
+    pub fn fresh(&self) -> Vec<String> {
+        let kept = self.kept();
+        let old = kept.lines.len().saturating_sub(kept.fresh);
+        kept.lines.iter().skip(old).cloned().collect()
+    }
+
     /// Marks the start of another process's output.
     pub fn begin(&self) {
         self.kept().fresh = 0;

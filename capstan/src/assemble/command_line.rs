@@ -9,19 +9,12 @@ use capstan_hub::ports::Backend;
 use capstan_mcp::StdioSettings;
 use capstan_process::once::Program;
 
-/// Maximum size of a call's output that is kept, in bytes.
-const MAX_OUTPUT: u64 = 1024 * 1024;
-
-/// Upper bound on how much larger an answer is than the output: it contains the output twice, as
-/// JSON.
-const GROWTH: u64 = 4;
-
 /// The server for a program that is started with `settings`. Nothing is started yet.
 pub(crate) fn server(
     settings: StdioSettings,
     cli: &CliProgram,
     cache: &Path,
-    max_answer: u64,
+    max_output: usize,
 ) -> Arc<dyn Backend> {
     let preset = |preset: &capstan_config::Preset| Preset {
         name: preset.name.clone(),
@@ -29,7 +22,6 @@ pub(crate) fn server(
         description: preset.description.clone(),
         input_schema: preset.input_schema.clone(),
     };
-    let output = MAX_OUTPUT.min(max_answer / GROWTH);
     Arc::new(CommandServer::new(CommandSettings {
         name: settings.name,
         program: Program {
@@ -46,7 +38,7 @@ pub(crate) fn server(
         presets: cli.presets.iter().map(preset).collect(),
         startup_timeout: settings.startup_timeout,
         timeout: settings.timeout,
-        output: usize::try_from(output).unwrap_or(usize::MAX),
+        output: max_output,
         cache: Some(cache.to_owned()),
     }))
 }

@@ -60,18 +60,13 @@ impl Served {
 }
 
 impl ServedHub for Served {
-    fn hub(&self) -> Arc<Hub> {
-        self.gateway.hub()
-    }
-
     fn build(&self, setup: &Setup, before: &Before<'_>) -> Result<Hub, AppError> {
         let mut hub = self.adapters.gateway_hub(setup, Some(before))?;
         self.supervised.supervise(&mut hub, &setup.loaded.config);
         Ok(hub.build())
     }
 
-    fn replace(&self, hub: Hub) {
-        let hub = Arc::new(hub);
+    fn replace(&self, hub: Arc<Hub>) {
         let old = self.gateway.renew(&hub);
         self.retired.take(old, &hub);
     }

@@ -32,6 +32,41 @@ fn arguments_are_typed_by_the_schema_or_by_their_looks() {
 }
 
 #[test]
+fn arguments_may_be_written_as_options_and_ours_stay_ours() {
+    let world = with_fixture();
+    assert_eq!(called(&world, &["f__add", "--a", "1.5", "--b=2"]), "3.5\n");
+    assert_eq!(called(&world, &["f__add", "--a", "1", "b=2", "--no-attach"]), "3\n");
+    assert_eq!(
+        called(&world, &["f__echo", "--text", "a b", "--", "n=1"]),
+        "{\"text\":\"a b\",\"n\":1}\n"
+    );
+    let ended = ends_with(run(&world, "call f__add --a 1 --json --b"), 2);
+    says(&failure(&ended).1, "`--b` needs a value");
+    let ended = ends_with(run(&world, "why f__add --a 1 --json --front cli"), 0);
+    assert_eq!(crate::stage::json(&ended)["front"], "cli");
+}
+
+#[test]
+fn a_value_comes_from_a_file_and_what_is_no_text_is_refused() {
+    let world = with_fixture();
+    world.write("project/letter.txt", "Dear @all,\n");
+    std::fs::write(world.home().join("project/photo.png"), b"\x89PNG\xff").unwrap();
+    let sent = r#"{"text":"Dear @all,\n","to":"@all"}"#;
+    assert_eq!(called(&world, &["f__echo", "text=@letter.txt", "to=@@all"]), format!("{sent}\n"));
+    for (word, problem, remedy) in [
+        ("text=@gone.txt", "cannot read the file `gone.txt` for `text`", "`text=@@gone.txt`"),
+        ("text=@.", "cannot read the file `.`", "`text=@@.`"),
+        ("text=@photo.png", "`photo.png` for `text` is not UTF-8 text", "base64"),
+    ] {
+        let ended = ends_with(world.capstan(["call", "f__echo", word, "--json"]).run(), 2);
+        let (code, message, hint) = failure(&ended);
+        assert_eq!(code, "invalid_input");
+        says(&message, problem);
+        says(&hint, remedy);
+    }
+}
+
+#[test]
 fn json_arguments_reach_the_server_as_they_were_typed() {
     let world = with_fixture();
     let typed = r#"{"z": 1.0,"a":12345678901234567890123456789.10, "m":{"x":null}}"#;

@@ -35,7 +35,8 @@ fn c30_every_tool_has_a_verdict_with_confidence_source_and_reasons() {
         assert!((0.0..=1.0).contains(&one["confidence"].as_f64().unwrap()), "{one}");
         assert!(!one["reasons"].as_array().unwrap().is_empty(), "{one}");
     }
-    let only = ok_json(&world, "acl classify --server u");
+    let only = ok_json(&world, "acl classify u");
+    assert_eq!(only, ok_json(&world, "acl classify --server u"));
     assert!(column(&only, "server").iter().all(|server| server == "u"));
     let said = |list: &Value, tool| {
         let found = row(list, "tool", tool);
@@ -45,7 +46,9 @@ fn c30_every_tool_has_a_verdict_with_confidence_source_and_reasons() {
     assert_eq!(said(&only, "roots"), json!(["unknown", "fallback"]));
     assert_eq!(said(&only, "count"), json!(["write", "annotation"]));
     assert_eq!(said(&only, "add"), json!(["write", "classifier"]));
+    ends_with(run(&world, "acl classify nobody"), 4);
     ends_with(run(&world, "acl classify --server nobody"), 4);
+    ends_with(run(&world, "acl classify u --server t"), 2);
 }
 
 #[test]

@@ -229,6 +229,49 @@ fn what_counts_as_it_is_or_only_in_its_client_is_shown_and_not_copied() {
     says(&shown, "left out: `builtin` runs inside goose");
 }
 
+/// Issue "First hour" 2: the rows of the plan, the limits, and the written file.
+#[test]
+fn restrictions_are_imported_and_listed_and_a_server_that_they_stop_is_left_out() {
+    let world = World::new();
+    let zeph = "[mcp]\nallowed_commands = [\"npx\"]\n\
+        [[mcp.servers]]\nid = \"fs\"\ncommand = \"npx\"\n\
+        [[mcp.servers]]\nid = \"py\"\ncommand = \"python\"\n\
+        [tools]\nmax_tool_calls_per_session = 7\n[tools.policy]\ndeny = [\"shell\"]\n";
+    world.write(world.config().join("zeph/config.toml"), zeph);
+    let planned = ends_with(run(&world, "import"), 0);
+    says(&planned.stdout, "does not list `python`");
+    says(&planned.stderr, "`tools.max_tool_calls_per_session = 7` is imported too");
+    let plan = ok_json(&world, "import --yes");
+    assert_eq!(column(&plan["servers"], "state"), ["new", "unusable"]);
+    let keys = ["max_tool_calls_per_session", "allowed_commands"];
+    assert_eq!(column(&plan["limits"], "key"), keys);
+    let shown = ok_json(&world, "config show");
+    for (key, value) in [
+        ("tools.max_tool_calls_per_session", "7"),
+        ("mcp.allowed_commands", "[\"npx\"]"),
+        ("servers.fs.permissions.deny", "[\"shell\"]"),
+    ] {
+        assert_eq!(row(&shown, "key", key)["value"], value);
+    }
+    assert!(!user_config(&world).contains("py"));
+}
+
+/// Issue "First hour" 12, and row C17: the older file of Caliban in a project.
+#[test]
+fn c17_the_older_file_of_caliban_in_a_project_is_imported_where_no_settings_name_a_server() {
+    let world = with_project();
+    let project = world.project();
+    world.write(project.join(".caliban/mcp.toml"), "[server.older]\ncommand = \"x\"\n");
+    let found = || {
+        let ended =
+            world.capstan(["import", "--scope", "project", "--json"]).within(&project).run();
+        column(&json(&ended)["servers"], "server")
+    };
+    assert_eq!(found(), ["older"]);
+    world.write(project.join(".caliban/settings.toml"), "[mcp_servers.newer]\ncommand = \"x\"\n");
+    assert_eq!(found(), ["newer"]);
+}
+
 #[test]
 fn servers_of_other_projects_are_taken_over_only_when_all_are_asked_for() {
     let world = crowded();

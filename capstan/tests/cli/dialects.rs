@@ -22,6 +22,44 @@ fn c22_a_shared_servers_file_is_found_and_the_variable_takes_its_place_alone() {
     assert!(!ended.stdout.contains("shared__"), "{}", ended.stdout);
 }
 
+/// Issue "First hour" 3: the file needs no key that only avelino's program has.
+#[test]
+fn c22_the_file_that_the_variable_names_has_avelinos_meaning() {
+    let world = World::new();
+    let command = quoted(binary("capstan-fixture").to_str().unwrap());
+    let text = format!(
+        r#"{{"mcpServers":{{"other":{{"command":{command},"env":{{"A":"${{NOT_SET_ANYWHERE}}"}}}}}}}}"#
+    );
+    for place in ["other.json", ".mcp.json", "x/.cursor/mcp.json"] {
+        let other = world.home().join(place);
+        world.write(&other, &text);
+        let shown = world.capstan(["config", "show"]).env("MCP_CONFIG_PATH", &other).run().ok();
+        says(&shown, "default of avelino (");
+        let ended =
+            world.capstan(["call", "other__echo", "text=hi"]).env("MCP_CONFIG_PATH", other).run();
+        assert_eq!(ended.status, Some(0), "{place}: {}", ended.stderr);
+    }
+    // A key of another program still decides.
+    let other = world.home().join("other.toml");
+    world.write(&other, format!("[servers.mine]\ncommand = {command}\n"));
+    let shown = world.capstan(["config", "show"]).env("MCP_CONFIG_PATH", other).run().ok();
+    assert!(!shown.contains("default of avelino"), "{shown}");
+    says(&shown, "servers.mine.command");
+}
+
+#[test]
+fn c22_a_missing_file_that_the_variable_names_is_named() {
+    let world = World::new();
+    for words in ["list", "config check", "tools"] {
+        let command = world.capstan(words.split_whitespace());
+        let ended = command.env("MCP_CONFIG_PATH", "nowhere/servers.json").run();
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        says(&said, "the file that `MCP_CONFIG_PATH` names does not exist: ");
+        says(&said, "nowhere/servers.json");
+        says(&said, "correct the variable, or unset it");
+    }
+}
+
 #[test]
 fn a_projects_mcp_json_starts_nothing_until_it_is_approved() {
     let world = World::new();

@@ -225,3 +225,19 @@ fn a_call_tells_only_of_the_server_that_it_needs() {
     }
     assert!(!ends_with(run(&world, "call f__nothing"), 4).stderr.contains("OTHER_KEY"));
 }
+
+/// Issue 15, number 17: a full disk is no fault of Capstan.
+#[test]
+fn output_that_cannot_be_written_fails_and_is_no_internal_error() {
+    let world = with_fixture();
+    for (words, code) in
+        [("call f__echo text=hi", 1), ("list --json", 1), ("call f__nobody --json", 4)]
+    {
+        let mut command = world.capstan(words.split(' ')).into_command();
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ended = command.stdout(full).stderr(std::process::Stdio::piped()).output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(code), "{words}: {said}");
+        says(&said, "the output could not be written: No space left on device");
+    }
+}

@@ -202,18 +202,12 @@ fn one_tool_is_shown_with_its_arguments() {
 
     effect: write   tokens: about 50
 
-    arguments:
-    {
-      "type": "object",
-      "properties": {
-        "a": {
-          "type": "number"
-        },
-        "b": {
-          "type": "number"
-        }
-      }
-    }
+    ARGUMENT  TYPE      NEEDED    DESCRIPTION
+    a         a number  optional
+    b         a number  optional
+
+    example:
+      capstan call f__add a=1 b=1
     "#);
     let ended = ends_with(run(&world, "tools f__adf --json"), 4);
     assert_eq!(crate::stage::failure(&ended).2, "did you mean `f__add`?");

@@ -4,6 +4,7 @@
 #![expect(clippy::indexing_slicing, reason = "clippy exempts test functions, not their helpers")]
 
 mod stage;
+mod spills;
 mod add;
 mod added;
 mod edit;
@@ -14,6 +15,8 @@ mod questions;
 mod registry;
 mod permissions;
 mod pins;
+mod broken_folders;
+mod first_hour;
 mod surroundings;
 mod list;
 mod states;

@@ -67,6 +67,28 @@ fn c58_odd_and_long_and_clashing_names() {
     }
 }
 
+/// A dot is allowed in a name; `second.search` is an id, because there is a server `second`.
+#[test]
+fn c58_a_bare_name_keeps_its_dots() {
+    let bare = "naming = \"bare\"";
+    let first = server("first", &[tool("repo.list"), tool("second.search")], bare);
+    let second = server("second", &[tool("search")], bare);
+    let world = with(&format!("{first}\n{second}"));
+    let tools = ok_json(&world, "tools --for gemini");
+    let name = |id: &str| row(&tools, "id", id)["public_name"].as_str().unwrap().to_owned();
+    assert_eq!(name("first__repo.list"), "repo.list");
+    assert_eq!(name("first__second.search"), "first__second.search");
+    for (typed, server, item) in [
+        ("repo.list", "first", "repo.list"),
+        ("second.search", "second", "search"),
+        ("first__second.search", "first", "second.search"),
+    ] {
+        called(&world, &[typed]);
+        let entry = last_entry(&world);
+        assert_eq!(json!([entry["server"], entry["item"]]), json!([server, item]), "{typed}");
+    }
+}
+
 #[test]
 fn ids_are_shown_whatever_the_naming_and_nothing_is_added_without_a_provider() {
     let world = with(&server("s", &[tool("a b")], "naming = \"mcp\""));

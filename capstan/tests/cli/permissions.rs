@@ -23,9 +23,15 @@ fn check(world: &World, tool: &str, verdict: &str, rule: &str) {
     let why = crate::stage::json(&ended);
     assert_eq!(json!([why["verdict"], why["rule"]]), json!([verdict, rule]), "{tool}");
 
-    ends_with(run(world, &format!("call {tool}")), if denied { 6 } else { 0 });
+    // Who types a call answers the default, and not a rule that asks.
+    let approval = match verdict {
+        "ask" if rule.starts_with("permissions.default:") => Some("by_hand"),
+        "ask" => Some("nobody"),
+        _ => None,
+    };
+    let refused = denied || approval == Some("nobody");
+    ends_with(run(world, &format!("call {tool}")), if refused { 6 } else { 0 });
     let entry = last_entry(world);
-    let approval = (verdict == "ask").then_some("by_hand");
     let said = json!([entry["verdict"], entry["rule"], entry["approval"]]);
     assert_eq!(said, json!([verdict, rule, approval]), "{tool}");
 }
@@ -48,6 +54,35 @@ fn c11_the_order_of_server_and_global_rules() {
     check(&world, "linear__tool_0", "allow", "servers.linear.permissions.allow: tool_0");
     check(&world, "linear__tool_2", "deny", "servers.linear.permissions.deny: tool_2");
     check(&world, "linear__tool_4", "allow", "permissions.allow: *");
+}
+
+/// Issue 15, number 11: a program with a shell cannot answer for the operator.
+#[test]
+fn an_explicit_ask_stops_what_no_terminal_can_answer_and_says_what_to_do() {
+    let rules = "[permissions]\nask = [\"f__count\", \"f__weird\", \"f__fixture://*\", \"f__poem-writer\"]\n\n\
+                 [tools]\npolicy = { ask = [\"echo\"] }\n\n";
+    let world = with(&format!("{rules}{}", fixture("f", &["--library"])));
+    for (words, rule) in [
+        ("call f__count", "permissions.ask: f__count"),
+        ("call f__count --yes", "permissions.ask: f__count"),
+        ("call f__count -y --json", "permissions.ask: f__count"),
+        ("call f__count --ask", "permissions.ask: f__count"),
+        ("call f__count --no-attach", "permissions.ask: f__count"),
+        ("call f:weird", "permissions.ask: f__weird"),
+        ("call f__echo text=x", "tools.policy.ask: echo"),
+        ("read @f:fixture://greeting", "permissions.ask: f__fixture://*"),
+        ("prompt f:poem-writer --complete mood=rev", "permissions.ask: f__poem-writer"),
+    ] {
+        let ended = ends_with(run(&world, words), 6);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        says(&said, &format!("needs an approval by rule `{rule}`, and there was nobody to ask"));
+        says(&said, "the operator can run it on a terminal, which asks (`--yes` answers there)");
+        says(&said, &format!("change the rule `{rule}`"));
+        assert_eq!(last_entry(&world)["approval"], "nobody", "{words}");
+    }
+    // The default asks too, and who types the call has answered it.
+    ends_with(run(&world, "call f__grow"), 0);
+    assert_eq!(last_entry(&world)["approval"], "by_hand");
 }
 
 #[test]

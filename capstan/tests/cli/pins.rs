@@ -87,16 +87,14 @@ fn a_new_tool_is_asked_about_until_it_is_approved() {
     becomes(&world, "post", "Lists posts.");
     assert_eq!(unapproved(&world), ["post new"]);
     says(&ends_with(run(&world, "tools s"), 0).stdout, "post");
-    // Nobody is there to say yes.
-    let refused = ends_with(run(&world, "call s__post --ask"), 6);
-    says(&refused.stderr, "pin it: `capstan pins s --approve`");
-    assert_eq!(unapproved(&world), ["post new"]);
-
-    ends_with(run(&world, "call s__post"), 0);
-    let entry = last_entry(&world);
-    assert_eq!(json!([entry["verdict"], entry["approval"]]), json!(["ask", "by_hand"]));
-    // Whoever types a call has not looked at what the tool says of itself.
-    assert_eq!(unapproved(&world), ["post new"]);
+    // Nobody is there to say yes, and who types a call has not looked at the tool's definition.
+    for words in ["call s__post --ask", "call s__post --yes", "call s__post"] {
+        let refused = ends_with(run(&world, words), 6);
+        says(&refused.stderr, "pin it: `capstan pins s --approve`");
+        let entry = last_entry(&world);
+        assert_eq!(json!([entry["verdict"], entry["approval"]]), json!(["ask", "nobody"]));
+        assert_eq!(unapproved(&world), ["post new"]);
+    }
     let approved = ends_with(run(&world, "pins s --approve"), 0);
     says(&approved.stdout, "+  Lists posts.");
     ends_with(run(&world, "call s__post --ask"), 0);
@@ -227,4 +225,27 @@ fn where_nothing_tells_who_was_approved_every_server_is_refused_until_all_are_ap
     }
     let again = ends_with(run(&world, "pins --approve"), 0);
     assert!(!again.stderr.contains("from now on"), "{}", again.stderr);
+}
+
+/// Issue 15, number 1: a check that left servers out says so, and fails.
+#[test]
+fn pins_counts_what_it_checked_and_fails_if_servers_did_not_answer() {
+    let world = world("");
+    let all = ends_with(run(&world, "pins"), 0);
+    says(&all.stderr, "19 tools of 1 server checked: all match their pins");
+
+    let config = world.home().join(".config/capstan/config.toml");
+    let broken = "[servers.b]\ncommand = \"no-such-program\"\n[servers.off]\ncommand = \"x\"\nenabled = false\n";
+    let text = format!("{}{broken}", fs::read_to_string(&config).unwrap());
+    fs::write(&config, text).unwrap();
+    let partly = ends_with(run(&world, "pins"), 7);
+    says(&partly.stderr, "19 tools of 1 server checked: all match their pins; 1 not checked");
+    says(&partly.stderr, "server `b` is not usable");
+    let rows = run(&world, "--json pins");
+    assert_eq!(rows.status, Some(7));
+    let rows: Value = serde_json::from_str(&rows.stdout).unwrap();
+    assert_eq!(rows[0]["server"], "b");
+    assert_eq!(rows[0]["standing"], "unchecked");
+    assert_eq!(rows.as_array().unwrap().len(), 1, "a disabled server is not missing");
+    ends_with(run(&world, "pins s"), 0);
 }

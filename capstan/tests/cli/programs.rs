@@ -130,6 +130,64 @@ fn c24_only_the_listed_subcommands_of_a_program_can_be_reached() {
     assert!(first.iter().all(|word| known.contains(&word.as_str())), "{first:?}");
 }
 
+/// The documents' read-only example works for a role that may only read.
+#[test]
+fn c24_a_read_role_may_use_what_the_program_only_shows() {
+    let access = "[access]\ndefault = \"deny\"\n[access.roles]\nreader = [{ server = \"*\", access = \"read\" }]\n";
+    let only = "cli_only = [\"get\", \"describe\", \"logs\", \"delete\"]";
+    let server = format!("[servers.kubectl]\ntype = \"cli\"\ncommand = \"kubectl\"\n{only}\n");
+    let scene = Scene::new(with(&format!("{access}\n{server}")));
+    for (tool, status) in [("get", 0), ("describe", 0), ("logs", 0), ("delete", 6)] {
+        let tool = format!("kubectl_{tool}");
+        let words = ["acl", "check", "--role", "reader", "--server", "kubectl", "--tool", &tool];
+        ends_with(scene.run(&words), status);
+    }
+}
+
+/// `get {pods,nodes} -n NS` of argparse is one command with its flags, with the real library.
+#[test]
+fn argparse_choices_are_values_of_the_command() {
+    let script = r#"import argparse
+p = argparse.ArgumentParser(prog="ctl")
+s = p.add_subparsers(dest="command")
+g = s.add_parser("get", help="Display resources")
+g.add_argument("kind", choices=["pods", "nodes"])
+g.add_argument("-n", "--namespace", metavar="NS")
+print(p.parse_args())
+"#;
+    let world = with(
+        "[servers.ctl]\ntype = \"cli\"\ncommand = \"python3\"\nargs = [\"ctl.py\"]\ncwd = \".\"\n",
+    );
+    world.write("project/ctl.py", script);
+    let scene = Scene::new(world);
+    assert_eq!(scene.tools(), ["ctl__python3_get"]);
+    let told = scene.call("ctl__python3_get", &json!({ "choice": "pods", "namespace": "a" }));
+    let stdout = json(&ends_with(told, 0))["structuredContent"]["stdout"].clone();
+    assert_eq!(stdout, json!("Namespace(command='get', kind='pods', namespace='a')\n"));
+    for arguments in [json!({ "choice": "secrets" }), json!({ "choice": "--help" }), json!({})] {
+        assert_eq!(scene.call("ctl__python3_get", &arguments).status, Some(2), "{arguments}");
+    }
+}
+
+#[test]
+fn a_program_with_many_tools_comes_with_the_line_that_limits_it() {
+    let server = "[servers.git]\ntype = \"cli\"\ncommand = \"git\"\n";
+    let scene = Scene::new(with(server));
+    let listed = json(&ends_with(scene.run(&["list", "--wait", "60s", "--json"]), 0));
+    let advice = listed[0]["advice"].as_str().unwrap().to_owned();
+    says(&advice, "tools cost a model about ");
+    says(&advice, "write `cli_only = [\"");
+    says(&advice, "under `[servers.git]`");
+    says(&ends_with(scene.run(&["list", "--wait", "60s"]), 0).stderr, &advice);
+    let checks = json(&ends_with(scene.run(&["doctor", "git", "--json"]), 0));
+    let found = checks.as_array().unwrap().iter().find(|check| check["status"] == "warning");
+    says(found.unwrap()["fix"].as_str().unwrap(), "cli_only = [");
+
+    let limited = Scene::new(with(&format!("{server}cli_only = [\"status\"]\n")));
+    let listed = json(&ends_with(limited.run(&["list", "--wait", "60s", "--json"]), 0));
+    assert_eq!(listed[0]["advice"], json!(null));
+}
+
 #[test]
 fn c25_idle_times_are_adaptive_within_limits_never_or_fixed() {
     let world = avelino(&json!({

@@ -123,3 +123,19 @@ fn secret_arguments_of_a_call_are_masked_in_the_traffic() {
     says(sent, "\"password\":\"***\"");
     keeps_quiet(&ended, words);
 }
+
+/// Issue "First hour" 9: messages of servers keep ordinary paths and lose secrets.
+#[test]
+fn a_message_of_a_server_keeps_paths_and_loses_secrets() {
+    let world = World::new();
+    world.write_user_config(
+        "[servers.s]\ncommand = \"/bin/sh\"\n\
+         args = [\"-c\", \"echo no $DATA in $HERE for $DB_PASSWORD >&2; exit 1\"]\n\
+         env = { DATA = \"/srv/data/documents\", HERE = \"/srv/here/too\", DB_PASSWORD = \"plum-tart\" }\n",
+    );
+    let command = world.capstan(["call", "s__x"]).env("PWD", "/srv/here/too");
+    let ended = command.env("OLDPWD", "/srv/data/documents").run();
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    says(&said, "no /srv/data/documents in /srv/here/too for ***");
+    assert!(!said.contains("plum-tart"), "{said}");
+}

@@ -176,6 +176,29 @@ fn outside_a_project_a_server_keeps_the_folders_that_it_was_given() {
     assert_eq!(roots("roots = [\"/srv/a\"]\n"), ["file:///srv/a"]);
 }
 
+/// Issue "First hour" 12: Zeph answers with the working directory, in a project or not.
+#[test]
+fn c47_outside_a_project_a_server_of_zeph_has_the_working_directory_as_its_root() {
+    let world = World::new();
+    let command = quoted(binary("capstan-fixture").to_str().unwrap());
+    let file = world.home().join("zeph.toml");
+    let config = format!("zeph:{}", file.display());
+    let elsewhere = world.home().join("elsewhere");
+    world.write("elsewhere/file", "");
+    let roots = |more: &str| {
+        let args = "args = [\"--era\", \"legacy\"]";
+        let text = format!("[[mcp.servers]]\nid = \"f\"\ncommand = {command}\n{args}\n{more}");
+        world.write(&file, text);
+        let words = ["--config", &config, "call", "f__roots"];
+        let ended = ends_with(world.capstan(words).within(elsewhere.clone()).run(), 0);
+        let told: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        crate::stage::column(&told["roots"], "uri")
+    };
+    let here = format!("file://{}", elsewhere.display());
+    assert_eq!(roots(""), [here.as_str()]);
+    assert_eq!(roots("roots = [{ uri = \"file:///srv/a\" }]\n"), [here.as_str(), "file:///srv/a"]);
+}
+
 #[test]
 fn only_commands_that_are_listed_are_started() {
     let entry = fixture("f", &[]);

@@ -224,6 +224,37 @@ fn a_refusal_is_the_same_whether_a_gateway_makes_the_call_or_not() {
     ]);
 }
 
+/// Issue 15, number 11: the same rule as without a gateway, until the operator approves the call.
+#[test]
+fn an_explicit_ask_stops_a_call_through_a_gateway_until_another_shell_approves_it() {
+    let rules = "[permissions]\nask = [\"f__count\"]\n\n[gateway]\napproval_wait = \"0s\"\n\n";
+    let world = with(&format!("{rules}{}", fixture("f", &[])));
+    let mut scene = Scene::start(&world);
+    assert!(scene.works("f__echo"), "the gateway runs");
+    let refused = |words: &str| {
+        let said = ends(&world, words, 6);
+        assert!(
+            said.contains("by rule `permissions.ask: f__count`, and there was nobody"),
+            "{said}"
+        );
+        let (_, rest) = said.split_once("`capstan approvals yes ").unwrap_or_default();
+        rest.split('`').next().unwrap().to_owned()
+    };
+    for words in ["call f__count", "call f__count --yes", "--attach call f__count"] {
+        assert!(!refused(words).is_empty(), "the gateway keeps the question open: {words}");
+    }
+    assert_eq!(refused("call f__count --no-attach"), "", "no other shell can answer it");
+    // An approval is good for one call with these arguments, wherever it is made.
+    for words in ["call f__count", "call f__count --no-attach"] {
+        let id = refused("call f__count");
+        ends(&world, &format!("approvals yes {id}"), 0);
+        refused("call f__count why=other");
+        ends(&world, words, 0);
+        refused(words);
+    }
+    ends(&world, "call f__grow", 0);
+}
+
 #[test]
 fn a_failure_is_the_same_whether_a_gateway_makes_the_call_or_not() {
     check_all(&[

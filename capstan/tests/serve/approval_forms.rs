@@ -78,6 +78,28 @@ fn a_client_that_says_no_is_believed() {
     }
 }
 
+/// Issue 15, number 19: the refusal says who declined and has both remedies.
+#[test]
+fn a_call_that_its_client_declines_by_itself_says_so_and_how_to_approve_it() {
+    let world = with(&fixture("f", &[]));
+    let mut gateway = asking(&world);
+    send_count(&mut gateway, 1);
+    let question = heard(&gateway, "elicitation/create");
+    reply(&mut gateway, &question, &json!({ "action": "cancel" }));
+    let refused = answer(&gateway, 1)["result"].clone();
+    let said = text(&refused);
+    for piece in [
+        "`f__count` needs an approval by rule `permissions.default: ask-writes`",
+        "the client declined; a client that runs without a user declines by itself",
+        "to allow it without asking, write `allow = [\"f__count\"]` under `[permissions]`",
+    ] {
+        assert!(said.contains(piece), "{piece:?} is not in {said}");
+    }
+    let (_, rest) = said.split_once("`capstan approvals yes ").unwrap();
+    shell_ok(&world, &format!("yes {}", rest.split('`').next().unwrap()));
+    assert_eq!(text(&count(&mut gateway, 2)), "1");
+}
+
 #[test]
 fn a_client_saves_nothing_unless_the_operator_lets_it() {
     let saves = "[gateway]\nsave_approvals = true\n\n";

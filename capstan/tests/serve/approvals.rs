@@ -135,7 +135,7 @@ fn a_call_that_was_refused_and_then_approved_passes_once_when_it_is_repeated() {
     let refused = count(&mut gateway, 1);
     assert_eq!(refused["isError"], true);
     let hint = refused["_meta"]["capstan/error"]["hint"].as_str().unwrap();
-    assert!(hint.contains("add `\"f__count\"` to `allow` under `[permissions]`"), "{hint}");
+    assert!(hint.contains("write `allow = [\"f__count\"]` under `[permissions]`"), "{hint}");
     let id = told(&gateway, "refused without an approval ");
     assert!(hint.contains(&id), "{hint}");
     assert_eq!(questions(&world)[0]["state"], "open");

@@ -10,6 +10,7 @@ mod stdio;
 mod streams;
 mod peer;
 mod progress;
+mod spills;
 mod questions;
 mod pins;
 mod http;

@@ -132,7 +132,9 @@ fn every_front_gives_the_verdict_that_why_gives() {
     for case in &cases {
         let (tool, arguments) = (format!("f__{}", case.tool), case.arguments.to_string());
         let ended = world.capstan(["call", &tool, &arguments]).run();
-        assert_eq!(ended.status == Some(6), case.verdict == "deny", "{tool}: {}", ended.stderr);
+        // Nobody is at a terminal to answer a rule that asks.
+        let refused = case.verdict == "deny" || case.rule.starts_with("permissions.ask:");
+        assert_eq!(ended.status == Some(6), refused, "{tool}: {}", ended.stderr);
     }
     let count = cases.len();
     assert_eq!(written(&world, 0, count), expected, "on the command line");

@@ -227,6 +227,27 @@ fn a_rule_that_asks_offers_nothing_that_lasts() {
     assert!(asks(&world, CALL));
 }
 
+/// Issue 15, number 11.
+#[test]
+fn a_rule_that_asks_asks_on_a_terminal_and_yes_answers_there() {
+    let world = world();
+    let before = config(&world);
+    world.write_user_config(&format!("[permissions]\nask = [\"f__count\"]\n\n{before}"));
+    assert!(asks(&world, "call f__count"));
+    assert_eq!(last_approval(&world), "refused");
+    assert!(!asks(&world, "call f__count --yes"));
+    assert_eq!(last_approval(&world), "asked");
+    assert!(!asks(&world, "call f__grow"), "the default is answered by who types the call");
+    assert_eq!(last_approval(&world), "by_hand");
+    // Through a gateway it is the same.
+    let _gateway = Gateway::start(&world);
+    assert!(!asks(&world, "call f__count --yes --attach"));
+    // The gateway writes its log in the background.
+    assert!(wait_until(|| last_approval(&world) == "asked", LIMIT));
+    assert!(asks(&world, "call f__count"));
+    assert!(wait_until(|| last_approval(&world) == "refused", LIMIT));
+}
+
 #[test]
 fn without_a_terminal_nobody_is_asked_and_nothing_runs() {
     let world = world();
@@ -235,7 +256,7 @@ fn without_a_terminal_nobody_is_asked_and_nothing_runs() {
         let ended = world.capstan(words).run();
         assert_eq!(ended.status, Some(6), "{}", ended.stderr);
         assert!(ended.stderr.contains("permissions.default: ask"), "{}", ended.stderr);
-        assert!(ended.stderr.contains("to `allow` under `[permissions]`"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("\"]` under `[permissions]`"), "{}", ended.stderr);
         assert_eq!(last_approval(&world), "nobody");
     }
 }

@@ -50,6 +50,20 @@ fn a_question_of_a_server_that_the_gateway_calls_is_answered_by_keys() {
     drop(gateway);
 }
 
+/// Issue 15, number 6.
+#[test]
+fn progress_of_a_call_that_the_gateway_makes_is_shown() {
+    for words in ["call", "--attach call"] {
+        let world = world();
+        let _gateway = Gateway::start(&world);
+        let words = format!("{words} f__progress steps=2 ms=600000");
+        let mut terminal = Terminal::start(&world, &words);
+        terminal.wait_for("50 %  step 1");
+        terminal.press("\u{3}");
+        assert_eq!(terminal.end(), 130);
+    }
+}
+
 #[test]
 fn a_slow_call_of_the_gateway_shows_a_spinner_and_ends_with_its_shell() {
     let world = world();

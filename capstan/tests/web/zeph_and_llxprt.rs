@@ -117,6 +117,9 @@ fn c56_a_filter_with_a_comment_beside_it_leaves_only_what_it_lists() {
     assert_eq!(names, ["add", "echo", "env"]);
     assert_eq!(noted(&world, "python.argv"), ["-m", "my_mcp_server"]);
     ends(with_file(&world, LLXPRT, &["call", "filteredServer__hang"]), 6);
+    ends(with_file(&world, LLXPRT, &["add", "more", "--", "python"]), 0);
+    let file = std::fs::read_to_string(world.home().join("settings.json")).unwrap();
+    assert_eq!(file, text, "the comment survives");
 }
 
 #[test]

@@ -98,16 +98,17 @@ impl Environment {
         self.program.as_deref().map_err(unknown)
     }
 
-    /// The command that starts this program again: `capstan`, or a path, quoted for a shell.
-    pub fn own_command(&self) -> String {
-        let Ok(own) = &self.program else { return PROGRAM.to_owned() };
-        if self.named_in_path().any(|named| named == *own) {
-            return PROGRAM.to_owned();
+    /// The command that starts this program again, from the first word of the command line:
+    /// `capstan`, a path, or `cargo run --`.
+    pub fn typed_command(&self, first: &str) -> String {
+        match first {
+            "" => PROGRAM.to_owned(),
+            // `cargo run` starts the program by a path that the user did not type.
+            _ if self.variable("CARGO_PKG_NAME").as_deref() == Some(PROGRAM) => {
+                "cargo run --".to_owned()
+            }
+            typed => shell_word(typed.to_owned()),
         }
-        shell_word(match own.strip_prefix(&self.current_folder) {
-            Ok(relative) => format!("./{}", relative.display()),
-            Err(_) => own.display().to_string(),
-        })
     }
 
     /// The full path by which other programs start this one.
@@ -167,19 +168,19 @@ mod tests {
     }
 
     #[test]
-    fn the_program_is_named_by_its_word_only_if_a_shell_finds_it() {
+    fn the_command_is_the_one_that_was_typed() {
         let mut here = environment(FakeFiles::default());
-        here.variables.insert("PATH".to_owned(), "/usr/bin:/opt/bin".to_owned());
-        for (program, expected) in [
-            ("/opt/bin/capstan", "capstan"),
-            ("/home/me/project/target/capstan", "./target/capstan"),
+        for (typed, expected) in [
+            ("capstan", "capstan"),
+            ("./target/capstan", "./target/capstan"),
             ("/srv/a b/capstan", "'/srv/a b/capstan'"),
+            ("", "capstan"),
         ] {
-            here.program = Ok(program.into());
-            assert_eq!(here.own_command(), expected);
+            assert_eq!(here.typed_command(typed), expected);
         }
+        here.variables.insert("CARGO_PKG_NAME".to_owned(), "capstan".to_owned());
+        assert_eq!(here.typed_command("target/debug/capstan"), "cargo run --");
         here.program = Err("gone".to_owned());
-        assert_eq!(here.own_command(), "capstan");
         assert_eq!(
             here.own_path().unwrap_err().message,
             "the path of the capstan program cannot be determined: gone"

@@ -99,6 +99,9 @@ impl AppError {
         files: impl Into<Box<[SourceFile]>>,
     ) -> Self {
         let problems = problems.into();
+        if let [Problem { place: None, message, help, .. }] = &*problems {
+            return Self { hint: help.clone(), ..Self::config(message) };
+        }
         let message = match problems.len() {
             1 => "the configuration has an error".to_owned(),
             count => format!("the configuration has {count} errors"),

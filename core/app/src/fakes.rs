@@ -298,10 +298,12 @@ impl AuditReader for NoEntries {
     }
 }
 
-/// A hub with the rules of a configuration and without servers.
+/// A hub with the rules and the quota of a configuration and without servers.
 pub(crate) fn hub(setup: &Setup) -> Hub {
     let policy = Arc::new(policy(&setup.loaded.config).unwrap());
-    HubBuilder::new(policy, Arc::new(NoEntries), Arc::new(FakeClock)).build()
+    let mut hub = HubBuilder::new(policy, Arc::new(NoEntries), Arc::new(FakeClock));
+    hub.limits.quota = setup.loaded.config.tools.max_tool_calls_per_session;
+    hub.build()
 }
 
 /// An environment of a user with the home folder `/home/me`, in the folder `project`.

@@ -3,7 +3,7 @@
 //! [`api`] has the operations on servers, run here or in a running gateway. The services beside it
 //! work on files and state: [`Configs`], [`Clients`], [`Registries`], [`Doctor`],
 //! [`PendingApprovals`], [`Gateways`], [`Usage`]; [`reload`] changes the configuration of a running
-//! gateway. Services decide; ports reach files, sockets and time, and the binary implements them
+//! gateway. [`hub_settings`] and [`server_settings`] translate a configuration. Services decide; ports reach files, sockets and time, and the binary implements them
 //! with the adapters.
 //!
 //! **Invariant:** no I/O of its own: no file, environment, process, socket or clock except through
@@ -12,6 +12,7 @@
 pub mod api;
 pub mod hub_settings;
 pub mod reload;
+pub mod server_settings;
 mod error;
 mod setup;
 mod environment;
@@ -24,6 +25,7 @@ mod audit;
 mod gateways;
 mod pending_approvals;
 mod usage;
+mod large_program;
 mod doctor;
 #[cfg(test)]
 mod fakes;

@@ -114,8 +114,8 @@ impl BackChannel {
         let wishes = client.wishes();
         // A forbidden question is declined here and not passed to the client.
         let input_required = wishes.input_required && !gate.forbids(server);
-        // An answer that waits for its audit entry is not streamed.
-        let flow = wishes.flow && !gate.audit.withholds();
+        // An answer that waits for its audit entry, or may become pages, is not streamed.
+        let flow = wishes.flow && !gate.audit.withholds() && gate.limits.max_tokens.is_none();
         Wishes { input_required, flow, ..wishes }
     }
 

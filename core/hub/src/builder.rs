@@ -7,10 +7,11 @@ use capstan_policy::Policy;
 use indexmap::IndexMap;
 
 use crate::back_channel::{OpenQuestions, QuestionGate};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Facts};
 use crate::hub::{Hub, Limits};
 use crate::life::{Server, Supervision, Supervisor, Terms};
 use crate::ports::{AuditLog, Backend, Changes, Clock};
+use crate::spills::Spills;
 use crate::trace::Tracer;
 use crate::{Approvals, Pins, Rates};
 
@@ -38,6 +39,8 @@ pub struct HubBuilder {
     pub pins: Arc<Pins>,
     /// Traces requests to servers.
     pub tracer: Option<Arc<dyn Tracer>>,
+    /// Keeps answers above the limit in tokens.
+    pub spills: Option<Arc<Spills>>,
     servers: IndexMap<ServerName, Slot>,
 }
 
@@ -72,12 +75,13 @@ impl HubBuilder {
             approvals: Arc::default(),
             pins: Arc::default(),
             tracer: None,
+            spills: None,
             servers: IndexMap::new(),
         }
     }
 
     /// Creates a builder for a hub that replaces `before`. It shares everything except the servers,
-    /// which are [kept](Self::keep) individually.
+    /// which are [kept](Self::keep) individually, and cached rulings.
     pub fn after(before: &Hub) -> Self {
         Self {
             policy: Arc::clone(&before.policy),
@@ -91,6 +95,7 @@ impl HubBuilder {
             approvals: Arc::clone(&before.approvals),
             pins: Arc::clone(&before.pins),
             tracer: before.tracer.clone(),
+            spills: before.spills.clone(),
             servers: IndexMap::new(),
         }
     }
@@ -156,11 +161,13 @@ impl HubBuilder {
             limits: self.limits,
             rates: self.rates,
             catalog: self.catalog,
+            facts: Facts::default(),
             gate: Arc::new(gate),
             changes: self.changes,
             approvals: self.approvals,
             pins: self.pins,
             tracer: self.tracer,
+            spills: self.spills,
         }
     }
 }

@@ -67,6 +67,8 @@ pub enum Ground {
     OtherShell,
     /// The operator was asked and said no.
     Refused,
+    /// The client was asked and said no, for its user or by itself.
+    ClientDeclined,
     /// There was no operator to ask.
     Nobody,
 }
@@ -104,6 +106,7 @@ impl Ground {
             Self::Remembered => "remembered",
             Self::OtherShell => "other_shell",
             Self::Refused => "refused",
+            Self::ClientDeclined => "client_declined",
             Self::Nobody => "nobody",
         }
     }

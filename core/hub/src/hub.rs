@@ -4,9 +4,8 @@
 //! answers; it cannot reach a server or a connection:
 //!
 //! ```compile_fail,E0616
-//! fn reach(hub: &capstan_hub::Hub) {
-//!     let _ = hub.servers.values().next();
-//! }
+//! // `offset_of` needs the right to the field and none to its type, which is private as well.
+//! const REACHED: usize = std::mem::offset_of!(capstan_hub::Hub, servers);
 //! ```
 
 use std::sync::Arc;
@@ -18,11 +17,12 @@ use futures::future::join_all;
 use indexmap::IndexMap;
 
 use crate::back_channel::QuestionGate;
-use crate::catalog::{Alphabet, Catalog, ToolView};
+use crate::catalog::{Alphabet, Catalog, Facts, ToolView};
 use crate::explain::{self, Explanation};
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
 use crate::ports::{AuditLog, Changes, Clock, Item, Listener, ResourceLists};
+use crate::spills::Spills;
 use crate::trace::Tracer;
 use crate::{Approvals, Call, Pins, Rates, Requester, Session};
 
@@ -38,11 +38,14 @@ pub struct Hub {
     pub(crate) limits: Limits,
     pub(crate) rates: Arc<Rates>,
     pub(crate) catalog: Arc<Catalog>,
+    /// Cached effects and rulings of items. Not shared with other hubs, whose rules may differ.
+    pub(crate) facts: Facts,
     pub(crate) gate: Arc<QuestionGate>,
     pub(crate) changes: Arc<Changes>,
     pub(crate) approvals: Arc<Approvals>,
     pub(crate) pins: Arc<Pins>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
+    pub(crate) spills: Option<Arc<Spills>>,
 }
 
 /// The limits of a hub.
@@ -50,6 +53,9 @@ pub struct Hub {
 pub struct Limits {
     /// The maximum size of an answer, in bytes.
     pub max_answer: usize,
+    /// The number of tokens above which every front gets an answer in pages; `None` leaves it to the
+    /// front.
+    pub max_tokens: Option<u32>,
     /// The maximum number of calls in one session; `None` for any number.
     pub quota: Option<u32>,
     /// The time after which an unanswered question of a server is declined.
@@ -241,6 +247,11 @@ impl Hub {
         &self.pins
     }
 
+    /// The long answers that are kept, if they are.
+    pub fn spills(&self) -> Option<&Arc<Spills>> {
+        self.spills.as_ref()
+    }
+
     /// The number of audit entries that were lost because they could not be written.
     pub fn lost_entries(&self) -> u64 {
         self.audit.lost()
@@ -261,6 +272,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             max_answer: 10 * 1024 * 1024,
+            max_tokens: None,
             quota: None,
             question_wait: Duration::from_mins(2),
             max_questions: 16,

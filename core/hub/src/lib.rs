@@ -12,6 +12,7 @@
 //! - [`trace`]: tracing of calls.
 //! - [`life`]: starting and stopping servers; [`rates`]: limits on calls over time.
 //! - [`pins`]: the approved definitions of tools.
+//! - [`spills`]: long answers, kept and read in pages.
 //! - [`explain`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
 //! - [`hub`]: the type that ties these together.
 //!
@@ -34,6 +35,7 @@ pub mod explain;
 pub mod replay;
 pub mod rates;
 pub mod pins;
+pub mod spills;
 pub mod hub;
 mod builder;
 mod servers;
@@ -55,3 +57,4 @@ pub use pipeline::{
 pub use rates::Rates;
 pub use requester::{CallGroup, ClientId, ClientIdentity, PersonId, Requester, Unattended};
 pub use servers::{Freshness, Retired, Vitals};
+pub use spills::Spills;

@@ -7,6 +7,7 @@ use futures::FutureExt as _;
 use futures::future::ready;
 
 use crate::Ground;
+use crate::catalog::RepeatedArguments;
 use crate::ports::{
     Approval, Approver, Ask, BoxFuture, ClientSide, Notice, Question, Reply, ResourceLists,
     Unanswered, Wishes,
@@ -23,6 +24,11 @@ pub struct Requester<'a> {
     /// The lists in which a resource without a server is found by its URI. Without them, its name is
     /// `server:uri`.
     pub resources: Option<&'a dyn ResourceLists>,
+    /// The number of tokens above which this front shows an answer in pages, if the operator has set
+    /// no other number.
+    pub max_tokens: Option<u32>,
+    /// The arguments that the request repeats beside its body; `None` where none need to be.
+    pub repeated: Option<&'a RepeatedArguments>,
 }
 
 /// The numbers that tell the client of a call apart from others. The default is the only client of
@@ -66,13 +72,17 @@ impl<'a> Requester<'a> {
         front: &'a Arc<T>,
         identity: ClientIdentity,
     ) -> Self {
-        Self { approver: &**front, client: Arc::<T>::clone(front), identity, resources: None }
+        let client = Arc::<T>::clone(front);
+        let (resources, max_tokens, repeated) = (None, None, None);
+        Self { approver: &**front, client, identity, resources, max_tokens, repeated }
     }
 
     /// Creates the requester of an [`Unattended`] front.
     pub fn unattended() -> Self {
         let identity = ClientIdentity::default();
-        Self { approver: &Unattended, client: Arc::new(Unattended), identity, resources: None }
+        let (approver, client) = (&Unattended, Arc::new(Unattended));
+        let (resources, max_tokens, repeated) = (None, None, None);
+        Self { approver, client, identity, resources, max_tokens, repeated }
     }
 }
 

@@ -143,7 +143,10 @@ impl World {
     /// Prepares a run of `capstan`.
     #[track_caller]
     pub fn capstan<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Capstan {
-        self.program(binary("capstan"), arguments)
+        let mut capstan = self.program(binary("capstan"), arguments);
+        // Hints name the command as it was typed.
+        std::os::unix::process::CommandExt::arg0(&mut capstan.command, "capstan");
+        capstan
     }
 
     /// Prepares a run of any program.

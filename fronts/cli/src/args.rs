@@ -252,6 +252,9 @@ pub struct GetArgs {
 pub struct ToolsArgs {
     /// A server, or one tool, such as `files` or `files__read_file`
     pub name: Option<String>,
+    /// Print the JSON Schema of the tool's arguments
+    #[arg(long, requires = "name")]
+    pub schema: bool,
     /// Show names and schemas in this provider's format
     #[arg(long = "for", value_enum, value_name = "PROVIDER")]
     pub provider: Option<ProviderArg>,
@@ -265,15 +268,22 @@ pub struct ToolsArgs {
 #[command(after_help = "Examples:\n  \
     capstan call everything__echo message=hi\n  \
     capstan call everything:echo '{\"message\":\"hi\"}'\n  \
-    echo '{\"message\":\"hi\"}' | capstan call everything__echo -")]
+    capstan call everything__echo --message hi\n  \
+    capstan call everything__echo message=@letter.txt\n  \
+    echo '{\"message\":\"hi\"}' | capstan call everything__echo -\n\n\
+    A value takes the type that the tool's schema requires. Repeat a key for each item of a list. \
+    `key=@FILE` takes the value from a text file; `key=@@text` is a text that begins with `@`.")]
 pub struct CallArgs {
     // The indices are explicit because completions take the arguments apart and rebuild them.
     /// The tool, as `server__tool` or `server:tool`
     #[arg(index = 1)]
     pub tool: String,
-    /// Its arguments: key=value or key:=JSON words, a JSON object, or `-` for JSON on stdin
+    /// Its arguments: key=value, key:=JSON, key=@FILE or --key value words, a JSON object, or `-` for JSON on stdin
     #[arg(index = 2, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
+    /// Write the answer to a file: its images and other bytes, else its text; with --json, all of it
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     /// How to answer the server's questions: `ask` (on a terminal), `defaults`, `decline`, or a JSON file with the values
     #[arg(long, value_name = "ask|defaults|decline|FILE.json")]
     pub elicit: Option<String>,

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub enum Exit {
     /// Success.
     Ok,
-    /// A tool reported an error, or a check found one.
+    /// A tool reported an error, a check found one, or the output could not be written.
     ToolError,
     /// The command line is invalid.
     Usage,

@@ -18,7 +18,7 @@ pub(crate) fn read(words: &[OsString]) -> Option<Cli> {
         return None;
     }
     let (tool, arguments) = (tool.clone(), arguments.to_vec());
-    let call = CallArgs { tool, arguments, elicit: None, ask: AskArgs::default() };
+    let call = CallArgs { tool, arguments, output: None, elicit: None, ask: AskArgs::default() };
     Some(Cli { options: Options::default(), command: Command::Call(call) })
 }
 

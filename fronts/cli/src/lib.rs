@@ -37,19 +37,21 @@ use crate::exit::Exit;
 use crate::keyboard::Keyboard;
 use crate::print::Printer;
 
-/// Parses the command line.
+/// Parses the command line; `typed` is the command as the user typed it, for hints.
 ///
 /// # Errors
 /// If it is invalid, or if only help was requested; both have been printed.
-pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, Exit> {
-    let words: Vec<OsString> = words.into_iter().collect();
+pub fn parse(words: Vec<OsString>, typed: String) -> Result<Cli, Exit> {
     if let Some(cli) = fast_path::read(&words) {
+        print::set_command(typed);
         return Ok(cli);
     }
     // Built once, because building it takes longer than all its uses.
     let command = Cli::command();
+    let is_alias = commands::add::has_alias(&command, &words);
+    print::set_command(if is_alias { format!("{typed} mcp") } else { typed });
     let words = commands::add::normalise(&command, words);
-    let words = commands::prompt::normalise(&command, words);
+    let words = commands::options::normalise(&command, words);
     let wants_json = words.iter().any(|word| word == "--json");
     let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };
     match read(command, words) {
@@ -102,17 +104,19 @@ pub async fn run(cli: Cli, services: Services) -> Exit {
     };
     context.close().await;
     keyboard.restore();
-    if let Some(reason) = print::lost() {
-        context.print.error(&format!("the output could not be written: {reason}"));
-        return Exit::Internal;
-    }
-    match result {
+    let exit = match result {
         Ok(exit) => exit,
         Err(failure) => {
             context.print.failure(&failure);
             failure.kind.into()
         }
+    };
+    if exit == Exit::Interrupted {
+        print::clear_line();
     }
+    let Some(reason) = print::lost() else { return exit };
+    context.print.error(&format!("the output could not be written: {reason}"));
+    if exit == Exit::Ok { Exit::ToolError } else { exit }
 }
 
 /// Waits for Ctrl-C or SIGTERM.

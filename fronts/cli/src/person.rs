@@ -1,11 +1,10 @@
 //! The person at the command line: approves, answers questions, sees progress.
 
-use std::io;
-use std::sync::{Mutex, PoisonError};
-
-use capstan_app::api::{Answer, Ask, Event, Form, Interact, Misfit, Slot};
+use capstan_app::api::{Answer, Ask, CallQuestion, Event, Form, Interact, Misfit, Slot};
+use capstan_hub::approvals::Extent;
 use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Reply, Want};
-use capstan_text::arguments::{self, slots};
+use capstan_model::By;
+use capstan_text::arguments::{Given, slots};
 use capstan_text::form::{Elicit, Terminal};
 use capstan_text::screen::has_person;
 use capstan_text::{confirm, form};
@@ -38,10 +37,19 @@ pub(crate) struct Manner {
 /// The way in which a call that a rule asks about is approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Confirm {
-    /// Typing the call is the approval.
-    Believed,
+    /// Typing the call approves it if the default asks; an explicit rule is answered in this way.
+    Typed(ByPerson),
+    /// Every question is answered in this way.
+    Every(ByPerson),
+}
+
+/// The way in which a person answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ByPerson {
     /// The person is asked.
-    Ask,
+    Asked,
+    /// The person typed `--yes` on a terminal.
+    SaysYes,
     /// No person can be asked.
     Nobody,
 }
@@ -50,8 +58,8 @@ pub(crate) enum Confirm {
 pub(crate) enum Typed {
     /// The command has no arguments.
     Nothing,
-    /// The arguments of a tool, and the text of stdin if a word refers to it.
-    Arguments(Vec<String>, Mutex<Option<io::Result<String>>>),
+    /// The arguments of a tool.
+    Arguments(Given),
     /// The values of a prompt or template.
     Values(Vec<String>),
     /// The values that are already given while this argument is completed.
@@ -61,13 +69,14 @@ pub(crate) enum Typed {
 // === impl Confirm ===
 
 impl Confirm {
-    /// The way that `--ask` selects here.
+    /// The way that `--ask` and `--yes` select here.
     pub(crate) fn of(ask: AskArgs) -> Self {
-        match (ask.ask, has_person()) {
-            (false, _) => Self::Believed,
-            (true, true) => Self::Ask,
-            (true, false) => Self::Nobody,
-        }
+        let person = match (has_person(), ask.yes) {
+            (false, _) => ByPerson::Nobody,
+            (true, true) => ByPerson::SaysYes,
+            (true, false) => ByPerson::Asked,
+        };
+        if ask.ask { Self::Every(person) } else { Self::Typed(person) }
     }
 }
 
@@ -86,17 +95,14 @@ impl Person {
 
     /// A person who typed `--complete`, which approves this one request.
     pub(crate) fn completing(print: &Printer, typed: Typed, message: &str) -> Self {
-        let manner = Manner { elicit: Elicit::Decline, confirm: Confirm::Believed };
+        let confirm = Confirm::Typed(ByPerson::Nobody);
+        let manner = Manner { elicit: Elicit::Decline, confirm };
         Self::new(print, manner, typed, message)
     }
 
     fn arguments(&self, schema: &Json) -> Answer {
-        let Typed::Arguments(words, stdin) = &self.typed else { return Answer::Refused };
-        let stdin = || {
-            let read = stdin.lock().unwrap_or_else(PoisonError::into_inner).take();
-            read.unwrap_or_else(|| Ok(String::new()))
-        };
-        match arguments::build(words, stdin, schema) {
+        let Typed::Arguments(given) = &self.typed else { return Answer::Refused };
+        match given.build(schema) {
             Ok(arguments) => Answer::Arguments { arguments },
             Err(error) => Answer::Misfit(Misfit { problem: error.to_string(), hint: error.hint() }),
         }
@@ -109,7 +115,7 @@ impl Person {
                 Err(slots::unknown(name, slots))
             }
             Typed::Completing(_, words) => slots::assign(words, slots),
-            Typed::Nothing | Typed::Arguments(..) => return Answer::Refused,
+            Typed::Nothing | Typed::Arguments(_) => return Answer::Refused,
         };
         match values {
             Ok(values) => Answer::Values { values },
@@ -128,6 +134,23 @@ impl Person {
             asked.await.unwrap_or(Answer::Refused)
         }
         .boxed()
+    }
+
+    fn approve(&self, question: CallQuestion) -> BoxFuture<'_, Answer> {
+        let person = match (self.manner.confirm, question.by) {
+            (Confirm::Typed(_), By::Default) => return ready(Answer::Believed).boxed(),
+            (Confirm::Typed(person), By::Rule | By::Pins) | (Confirm::Every(person), _) => person,
+        };
+        match person {
+            ByPerson::Nobody => ready(Answer::Nobody).boxed(),
+            ByPerson::SaysYes => ready(Answer::Approved { extent: Extent::Once }).boxed(),
+            ByPerson::Asked => {
+                self.in_person(move || match confirm::ask(&mut Terminal, &question.into()) {
+                    Approval::Yes(_, extent) => Answer::Approved { extent },
+                    Approval::No(_) => Answer::Refused,
+                })
+            }
+        }
     }
 
     fn elicit(&self, form: Form) -> BoxFuture<'_, Answer> {
@@ -198,16 +221,7 @@ impl Interact for Person {
             Ask::Arguments { schema } => ready(self.arguments(&schema)).boxed(),
             Ask::Values { slots } => ready(self.values(&slots)).boxed(),
             Ask::Elicit { form } => self.elicit(form),
-            Ask::Approve { question } => match self.manner.confirm {
-                Confirm::Believed => ready(Answer::Believed).boxed(),
-                Confirm::Nobody => ready(Answer::Nobody).boxed(),
-                Confirm::Ask => {
-                    self.in_person(move || match confirm::ask(&mut Terminal, &question.into()) {
-                        Approval::Yes(_, extent) => Answer::Approved { extent },
-                        Approval::No(_) => Answer::Refused,
-                    })
-                }
-            },
+            Ask::Approve { question } => self.approve(question),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! All output: data to stdout, everything else to stderr.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::sync::OnceLock;
 
@@ -8,7 +9,8 @@ use capstan_app::AppError;
 use capstan_config::{Problem, Severity, SourceFile};
 use capstan_safety::clean::clean;
 use capstan_text::diagnose;
-use capstan_text::screen::{stderr_is_terminal, width};
+use capstan_text::screen::{stderr_is_terminal, stdout_is_terminal, width};
+use capstan_text::table::coloured_table;
 use serde::Serialize;
 
 use crate::args::Options;
@@ -29,8 +31,12 @@ enum Format {
     Json,
 }
 
-const RED: Style = AnsiColor::Red.on_default().bold();
-const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+/// Tokens of an answer that a terminal shows at once.
+const MAX_SHOWN: u32 = 25_000;
+
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 const CYAN: Style = AnsiColor::Cyan.on_default();
 
 // === impl Printer ===
@@ -55,6 +61,11 @@ impl Printer {
         self.format == Format::Json
     }
 
+    /// The number of tokens above which an answer is shown in pages; `None` if a program reads it.
+    pub(crate) fn max_tokens(&self) -> Option<u32> {
+        (stdout_is_terminal() && !self.wants_json()).then_some(MAX_SHOWN)
+    }
+
     /// Prints data for people, cleaned, with a newline at its end.
     pub(crate) fn data(&self, text: &str) {
         self.exactly(&clean(text));
@@ -67,6 +78,12 @@ impl Printer {
         let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
         let text = format!("{text}{newline}");
         write_data(&text);
+    }
+
+    /// Prints rows in columns that fit the terminal, with colours where they are supported.
+    pub(crate) fn table(&self, headers: &[&str], rows: &[Vec<String>]) {
+        // Every cell is cleaned; the only escapes are those of our colours.
+        self.exactly(&coloured_table(headers, rows, width()));
     }
 
     /// Prints data byte for byte, with a newline at its end.
@@ -122,13 +139,13 @@ impl Printer {
         if self.logs_json() {
             return self.problem(problem);
         }
-        self.line(diagnose::render(problem, files, width()).trim_end());
+        self.line(as_typed(&diagnose::render(problem, files, width())).trim_end());
     }
 
     /// Prints a text on stderr, with a prefix if people read it.
     fn say(&self, level: &str, text: &str, before: &str) {
         if !self.logs_json() {
-            return self.line(&format!("{before}{}", clean(text)));
+            return self.line(&format!("{before}{}", as_typed(&clean(text))));
         }
         let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
         let (message, time) = (text.trim(), format!("{now:.6}"));
@@ -161,6 +178,27 @@ impl Printer {
     }
 }
 
+/// The command as the user typed it.
+static COMMAND: OnceLock<String> = OnceLock::new();
+
+/// Sets the command that hints name.
+pub(crate) fn set_command(typed: String) {
+    COMMAND.get_or_init(|| typed);
+}
+
+/// The command as the user typed it: `capstan`, a path, or `capstan mcp`.
+pub(crate) fn command() -> &'static str {
+    COMMAND.get().map_or("capstan", String::as_str)
+}
+
+/// Replaces our command in a text of ours by the one that the user typed.
+pub(crate) fn as_typed(text: &str) -> Cow<'_, str> {
+    match command() {
+        "capstan" => Cow::Borrowed(text),
+        typed => Cow::Owned(text.replace("`capstan ", &format!("`{typed} "))),
+    }
+}
+
 /// The reason why data could not be written.
 static LOST: OnceLock<String> = OnceLock::new();
 
@@ -190,6 +228,15 @@ pub(crate) fn log_as_json() {
 pub(crate) fn write_note(text: &str) {
     let mut err = anstream::stderr().lock();
     drop(writeln!(err, "{text}"));
+}
+
+/// Clears the line of the cursor and everything below it: the key that a terminal has echoed, and a
+/// question that was not answered.
+pub(crate) fn clear_line() {
+    if stderr_is_terminal() {
+        let mut err = std::io::stderr().lock();
+        drop(err.write_all(b"\r\x1b[J").and_then(|()| err.flush()));
+    }
 }
 
 /// Writes data to stdout; colours are removed if they are not supported.

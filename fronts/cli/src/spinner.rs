@@ -1,10 +1,12 @@
 //! Shows a person that a command is working, once it takes longer than half a second.
 
+use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_safety::clean::clean;
-use indicatif::{ProgressBar, ProgressStyle};
+use capstan_text::screen::stderr_size;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use crate::print::Printer;
 
@@ -16,6 +18,19 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// Maximum number of messages kept while a question is open; further ones are dropped.
 const MAX_LATER: usize = 100;
+
+/// The size of a terminal that does not tell its own.
+const USUAL_SIZE: (usize, usize) = (80, 24);
+
+/// Columns that stay free at the end of the line.
+///
+/// A terminal echoes Ctrl-C there. Without room, the echo goes to a line of its own, and the spinner's
+/// line cannot be cleared.
+const MARGIN: usize = 4;
+
+/// The terminal on stderr, with free columns at the end of the line.
+#[derive(Debug)]
+struct Margin;
 
 /// A spinner that may not have been shown yet. It vanishes when the last clone is dropped.
 #[derive(Clone)]
@@ -139,7 +154,9 @@ impl Stage {
     /// Shows the spinner if it is due and its line is free.
     fn show(&mut self) {
         if let (Bar::Due(bar @ None), Question::None) = (&mut self.spinner, &self.question) {
-            let spinner = ProgressBar::new_spinner().with_message(self.message.clone());
+            let target = ProgressDrawTarget::term_like(Box::new(Margin));
+            let spinner = ProgressBar::with_draw_target(None, target);
+            spinner.set_message(self.message.clone());
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
                 spinner.set_style(style);
             }
@@ -179,6 +196,61 @@ impl Stage {
             Question::Open(later) => later,
         }
     }
+}
+
+// === impl Margin ===
+
+impl TermLike for Margin {
+    fn width(&self) -> u16 {
+        let (columns, _) = stderr_size().unwrap_or(USUAL_SIZE);
+        u16::try_from(columns.saturating_sub(MARGIN).max(1)).unwrap_or(u16::MAX)
+    }
+
+    fn height(&self) -> u16 {
+        let (_, lines) = stderr_size().unwrap_or(USUAL_SIZE);
+        u16::try_from(lines).unwrap_or(u16::MAX)
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        moved(n, "A")
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        moved(n, "B")
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        moved(n, "C")
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        moved(n, "D")
+    }
+
+    fn write_line(&self, text: &str) -> io::Result<()> {
+        write(&format!("{text}\n"))
+    }
+
+    fn write_str(&self, text: &str) -> io::Result<()> {
+        write(text)
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        write("\r\x1b[2K")
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        io::stderr().lock().flush()
+    }
+}
+
+fn write(text: &str) -> io::Result<()> {
+    io::stderr().lock().write_all(text.as_bytes())
+}
+
+/// Moves the cursor in a direction; no move is written for zero, which terminals read as one.
+fn moved(count: usize, direction: &str) -> io::Result<()> {
+    if count == 0 { Ok(()) } else { write(&format!("\x1b[{count}{direction}")) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Prints rows in columns.
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{ColumnConstraint, ContentArrangement, Row, Table, Width};
+use comfy_table::{Attribute, Color, ColumnConstraint, ContentArrangement, Row, Table, Width};
 use unicode_width::UnicodeWidthStr;
 
 use crate::clean::one_line;
@@ -12,31 +12,132 @@ const GAP: u16 = 2;
 /// Minimum width of the last column, if its content needs it.
 const LAST_COLUMN: usize = 20;
 
-/// Maximum number of lines in one row; longer text is cut with `…`.
+/// Indentation of the last column where it has lines of its own.
+const INDENT: usize = 4;
+
+/// Maximum number of lines in one cell; longer text is cut with `…`.
 const MAX_LINES: usize = 3;
+
+/// The value of a cell that has none.
+const NO_VALUE: &str = "-";
+
+/// Headers of columns whose words have colours.
+const COLOURED: [&str; 7] = ["STATE", "STANDING", "EFFECT", "ACCESS", "VERDICT", "SAYS", "NOW"];
+
+/// One cell: cleaned text and its meaning.
+#[derive(Clone, Debug)]
+struct Cell {
+    text: String,
+    tone: Tone,
+}
+
+/// The meaning of a word, shown by its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tone {
+    /// No colour.
+    Plain,
+    /// Works, or is allowed.
+    Good,
+    /// Works in part, or asks.
+    Warning,
+    /// Failed, or is refused.
+    Bad,
+    /// Switched off.
+    Faint,
+}
 
 /// Formats rows under their headers: no lines, two spaces between columns, no trailing spaces.
 ///
-/// With a `width`, no line is longer: the last column wraps, and if that is not enough, the widest
-/// of the others are cut. Without one (output that is not shown on a terminal), nothing is cut.
+/// With a `width`, no line is longer and no word is broken: columns without any value are left out,
+/// the last column wraps or gets lines of its own, and if that is not enough, the widest of the
+/// others are cut. Without one (output that is not shown on a terminal), nothing is cut.
 /// Every cell is cleaned, so a cell may contain text from a server.
 pub fn table(headers: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
-    let mut table = Table::new();
-    table.force_no_tty().load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let Some(width) = width else {
-        table.set_header(cells(headers, &[]));
-        table.add_rows(rows.iter().map(|row| cells(row, &[])));
-        return finish(table, &[]);
-    };
-    let widths = fit(content_widths(headers, rows), width);
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
-    table.set_header(cells(headers, &widths));
-    table.add_rows(rows.iter().map(|row| cells(row, &widths)));
-    finish(table, &widths)
+    fit(grid(headers, rows), width)
 }
 
-fn finish(mut table: Table, widths: &[usize]) -> String {
+/// Formats rows as [`table`] does; words such as states and verdicts have colours.
+pub fn coloured_table(headers: &[&str], rows: &[Vec<String>], width: Option<usize>) -> String {
+    let mut grid = grid(headers, rows);
+    for row in grid.iter_mut().skip(1) {
+        for (cell, header) in row.iter_mut().zip(headers) {
+            if COLOURED.contains(header) {
+                cell.tone = Tone::of(&cell.text);
+            }
+        }
+    }
+    fit(grid, width)
+}
+
+/// The cells, with the headers as the first row.
+fn grid(headers: &[&str], rows: &[Vec<String>]) -> Vec<Vec<Cell>> {
+    let head = headers.iter().map(|header| Cell::new(header)).collect();
+    let body = rows.iter().map(|row| row.iter().map(|text| Cell::new(text)).collect());
+    std::iter::once(head).chain(body).collect()
+}
+
+/// Prints a grid in lines of at most this width.
+fn fit(mut grid: Vec<Vec<Cell>>, width: Option<usize>) -> String {
+    let Some(width) = width else { return lay_out(&grid, &[]) };
+    if total(&content_widths(&grid)) > width {
+        drop_columns_without_values(&mut grid);
+    }
+    let mut widths = content_widths(&grid);
+    let Some((last, others)) = widths.split_last_mut() else { return String::new() };
+    let used: usize = others.iter().map(|width| width + usize::from(GAP)).sum();
+    let room = width.saturating_sub(used);
+    if room >= (*last).min(LAST_COLUMN) {
+        *last = (*last).min(room);
+        return lay_out(&grid, &widths);
+    }
+    let others = shrink(others.to_vec(), width);
+    let (columns, room) = (widths.len(), width.saturating_sub(INDENT).max(1));
+    let take = |row: &mut Vec<Cell>| if row.len() == columns { row.pop() } else { None };
+    let texts: Vec<Option<Cell>> = grid.iter_mut().map(take).collect();
+    let mut lines = Vec::new();
+    for (line, text) in lay_out(&grid, &others).lines().zip(texts) {
+        lines.push(line.to_owned());
+        let text = text.filter(|text| !text.text.is_empty());
+        let text = text.map(|text| lay_out(&[vec![text]], &[room])).unwrap_or_default();
+        lines.extend(text.lines().map(|line| format!("{:INDENT$}{line}", "")));
+    }
+    lines.join("\n")
+}
+
+// === impl Cell ===
+
+impl Cell {
+    fn new(text: &str) -> Self {
+        Self { text: one_line(text, usize::MAX), tone: Tone::Plain }
+    }
+}
+
+// === impl Tone ===
+
+impl Tone {
+    /// The meaning of a state, standing, effect or verdict.
+    fn of(word: &str) -> Self {
+        match word {
+            "connected" | "idle" | "cached" | "approved" | "allow" | "read" => Self::Good,
+            "connecting" | "degraded" | "awaiting_approval" | "needs_login" | "new" | "ask"
+            | "write" | "unknown" => Self::Warning,
+            "failed" | "changed" | "lost" | "unexpected" | "unchecked" | "deny" => Self::Bad,
+            "disabled" => Self::Faint,
+            _ => Self::Plain,
+        }
+    }
+}
+
+/// Prints a grid in columns of these widths; without widths, nothing is cut.
+fn lay_out(grid: &[Vec<Cell>], widths: &[usize]) -> String {
+    let mut table = Table::new();
+    let dynamic =
+        if widths.is_empty() { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
+    table.force_no_tty().enforce_styling().load_style(NOTHING).set_content_arrangement(dynamic);
+    if !widths.is_empty() {
+        table.set_width(u16::try_from(total(widths)).unwrap_or(u16::MAX));
+    }
+    table.add_rows(grid.iter().map(|row| cells(row, widths)));
     let last = table.column_count().saturating_sub(1);
     for (index, column) in table.column_iter_mut().enumerate() {
         let gap = if index == last { 0 } else { GAP };
@@ -49,49 +150,77 @@ fn finish(mut table: Table, widths: &[usize]) -> String {
     table.trim_fmt()
 }
 
-/// Builds one row. All cells except the last are cut to their `widths`.
-fn cells<T: AsRef<str>>(row: &[T], widths: &[usize]) -> Row {
-    let others = widths.len().saturating_sub(1);
-    let cell = |(index, text): (usize, &T)| {
-        let room = widths.get(index).filter(|_| index < others).copied();
-        one_line(text.as_ref(), room.unwrap_or(usize::MAX))
+/// Builds one row. The last cell wraps between words; the others are cut.
+fn cells(row: &[Cell], widths: &[usize]) -> Row {
+    let last = widths.len().saturating_sub(1);
+    let cell = |(index, Cell { text, tone }): (usize, &Cell)| {
+        let text = match widths.get(index) {
+            None => text.clone(),
+            Some(width) if index < last => one_line(text, *width),
+            Some(width) => {
+                let words = text.split(' ').map(|word| one_line(word, *width));
+                words.collect::<Vec<_>>().join(" ")
+            }
+        };
+        let cell = comfy_table::Cell::new(text);
+        match tone {
+            Tone::Plain => cell,
+            Tone::Good => cell.fg(Color::DarkGreen),
+            Tone::Warning => cell.fg(Color::DarkYellow),
+            Tone::Bad => cell.fg(Color::DarkRed),
+            Tone::Faint => cell.add_attribute(Attribute::Dim),
+        }
     };
-    let mut row: Row = row.iter().enumerate().map(cell).collect::<Vec<String>>().into();
+    let mut row: Row = row.iter().enumerate().map(cell).collect::<Vec<_>>().into();
     if !widths.is_empty() {
         row.max_height(MAX_LINES);
     }
     row
 }
 
-/// The natural width of each column.
-fn content_widths(headers: &[&str], rows: &[Vec<String>]) -> Vec<usize> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0).max(headers.len());
-    let mut widths = vec![0; columns];
-    for (width, header) in widths.iter_mut().zip(headers) {
-        *width = one_line(header, usize::MAX).width();
+/// Removes columns between the first and the last in which no row has a value.
+fn drop_columns_without_values(grid: &mut [Vec<Cell>]) {
+    let columns = grid.first().map_or(0, Vec::len);
+    let is_empty = |index: usize| {
+        let mut values = grid.iter().skip(1).filter_map(|row| row.get(index));
+        values.all(|cell| cell.text.is_empty() || cell.text == NO_VALUE)
+    };
+    let empty: Vec<usize> = (1..columns.saturating_sub(1)).filter(|at| is_empty(*at)).collect();
+    for row in grid.iter_mut() {
+        let mut index = 0;
+        row.retain(|_| {
+            index += 1;
+            !empty.contains(&(index - 1))
+        });
     }
-    for row in rows {
+}
+
+/// The natural width of each column.
+fn content_widths(grid: &[Vec<Cell>]) -> Vec<usize> {
+    let mut widths = vec![0; grid.iter().map(Vec::len).max().unwrap_or(0)];
+    for row in grid {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = one_line(cell, usize::MAX).width().max(*width);
+            *width = cell.text.width().max(*width);
         }
     }
     widths
 }
 
-/// Fits the columns and their gaps into `room`: the last column shrinks first, then the widest.
-fn fit(mut widths: Vec<usize>, room: usize) -> Vec<usize> {
-    let Some((last, others)) = widths.split_last_mut() else { return widths };
-    let room = room.saturating_sub(others.len() * usize::from(GAP)).max(others.len() + 1);
-    let room_of_others = room - (*last).min(LAST_COLUMN).min(room / (others.len() + 1)).max(1);
-    for width in others.iter_mut() {
-        *width = (*width).clamp(1, room_of_others.max(1));
+/// The width of a line with columns of these widths and the gaps between them.
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + widths.len().saturating_sub(1) * usize::from(GAP)
+}
+
+/// Cuts the widest columns until all of them fit into `room`.
+fn shrink(mut widths: Vec<usize>, room: usize) -> Vec<usize> {
+    for width in &mut widths {
+        *width = (*width).clamp(1, room.max(1));
     }
-    while others.iter().sum::<usize>() > room_of_others
-        && let Some(widest) = others.iter_mut().max().filter(|widest| **widest > 1)
+    while total(&widths) > room
+        && let Some(widest) = widths.iter_mut().max().filter(|widest| **widest > 1)
     {
         *widest -= 1;
     }
-    *last = (*last).clamp(1, room.saturating_sub(others.iter().sum::<usize>()).max(1));
     widths
 }
 
@@ -147,6 +276,50 @@ mod tests {
         let text = table(&["A", "B"], &rows(&[&[&long, &long]]), None);
         assert_eq!(text.lines().count(), 2);
         assert!(text.contains(&format!("{long}  {long}")));
+    }
+
+    #[test]
+    fn at_eighty_columns_no_word_is_broken_and_columns_without_values_are_left_out() {
+        let rows = rows(&[
+            &["● files", "connected", "14", "-", "-", "user", "npx -y @scope/server-filesystem ."],
+            &["● everything", "connected", "8", "-", "-", "user", "uvx mcp-server-everything"],
+        ]);
+        let headers = ["SERVER", "STATE", "TOOLS", "CALLS/H", "STOPS", "SCOPE", "TARGET"];
+        let text = table(&headers, &rows, Some(72));
+        fits(&text, 72);
+        assert!(!text.contains("CALLS/H") && !text.contains("STOPS"), "{text}");
+        for word in ["@scope/server-filesystem", "mcp-server-everything"] {
+            assert!(text.contains(word), "{text}");
+        }
+        assert!(table(&headers, &rows, Some(120)).contains("STOPS"));
+        assert!(table(&headers, &rows, None).contains("STOPS"));
+    }
+
+    #[test]
+    fn a_last_column_without_room_gets_lines_of_its_own() {
+        let name = "everything__trigger-long-running-operation";
+        let rows =
+            rows(&[&[name, "unknown", "a description with several words"], &["b", "read", ""]]);
+        let text = table(&["TOOL", "EFFECT", "DESCRIPTION"], &rows, Some(60));
+        fits(&text, 60);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.get(1).copied(), Some("    DESCRIPTION"), "{text}");
+        assert_eq!(lines.get(2).copied(), Some(&*format!("{name}  unknown")));
+        assert_eq!(lines.get(3).copied(), Some("    a description with several words"));
+        assert_eq!(lines.len(), 5);
+    }
+
+    #[test]
+    fn states_and_verdicts_have_colours_and_no_other_words_have_any() {
+        let rows = rows(&[&["failed", "failed"]]);
+        let text = coloured_table(&["STATE", "NAME"], &rows, Some(80));
+        assert_eq!(
+            text.matches("\u{1b}[31m").count() + text.matches("38;5;1m").count(),
+            1,
+            "{text:?}"
+        );
+        assert!(text.ends_with("failed"), "{text:?}");
+        assert_eq!(table(&["STATE", "NAME"], &rows, Some(80)), "STATE   NAME\nfailed  failed");
     }
 
     #[test]

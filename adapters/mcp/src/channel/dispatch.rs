@@ -42,6 +42,12 @@ async fn dispatch_one(line: &Bytes, inbound: &Inbound, of: Option<u64>) {
             // Lets the receivers handle the notification before the next message is read.
             tokio::task::yield_now().await;
         }
+        // Only clients send these.
+        Ok(Message::Request { method, .. })
+            if matches!(&*method, "initialize" | "server/discover") =>
+        {
+            inbound.repeats_input();
+        }
         Ok(Message::Request { id, method, params }) => {
             // Boxed, because it is rare, and its size would be part of every reply's future.
             Box::pin(inbound.request(id, &method, params, of)).await;

@@ -8,10 +8,11 @@ use bytes::Bytes;
 use capstan_hub::BackChannel;
 use capstan_hub::ports::{Asking, Listener, Listing, Notice, Unanswered};
 use capstan_model::ServerName;
+use capstan_model::rpc_code;
 use capstan_safety::clean::visible;
 use capstan_safety::mask::Masker;
 use capstan_wire::protocol::META_SUBSCRIPTION;
-use capstan_wire::{EnvelopeError, Json, RequestId, compose, object, protocol};
+use capstan_wire::{EnvelopeError, Json, RequestId, compose, object};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -21,6 +22,7 @@ use crate::channel::pending::NoReply;
 use crate::channel::requests::Requests;
 use crate::channel::truncated;
 use crate::connect::ServerContext;
+use crate::fault::Fault;
 use crate::settings::{Elicitation as Switch, Others, Root};
 
 /// The number of a server's questions that are open at the same time; more are declined. This
@@ -104,6 +106,12 @@ impl Inbound {
 
     pub(crate) fn log(&self, line: &Bytes) {
         debug!(target: "capstan::wire", server = %self.server, "← {}", self.masker.mask_message(line));
+    }
+
+    /// Gives up a server that sends our own requests back.
+    pub(crate) fn repeats_input(&self) {
+        let reason = "it is not an MCP server: it only repeats its input";
+        self.requests.lose(Fault::Unreachable(reason.to_owned()));
     }
 
     /// Handles a line that is not a protocol message: shows it, and warns about the first one. If
@@ -243,7 +251,7 @@ impl Inbound {
             Asking::of_method(method).filter(|asking| self.settings.may_ask(*asking))
         else {
             let message = format!("`{method}` is not offered here");
-            let line = compose::error_reply(&id, protocol::METHOD_NOT_FOUND, &message);
+            let line = compose::error_reply(&id, rpc_code::METHOD_NOT_FOUND, &message);
             self.requests.out.send(line).await;
             return;
         };

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use capstan_http::header::{DATE, HeaderMap, RETRY_AFTER};
-use capstan_wire::{Message, Reply, protocol};
+use capstan_model::rpc_code;
+use capstan_wire::{Message, Reply};
 use jiff::fmt::rfc2822;
 
 use crate::fault::Fault;
@@ -42,7 +43,7 @@ impl Refusal {
             Some(Reply::Result(_)) | None => None,
         };
         match self.status {
-            404 => error.is_none_or(|error| error.code != protocol::METHOD_NOT_FOUND),
+            404 => error.is_none_or(|error| error.code != rpc_code::METHOD_NOT_FOUND),
             // Not what the protocol specifies, but many servers answer like this after a restart.
             400 => error.is_some_and(|error| {
                 let message = error.message.to_ascii_lowercase();

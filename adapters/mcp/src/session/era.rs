@@ -1,6 +1,7 @@
 //! The two eras of the protocol, and the differences between them in requests and results.
 
 use capstan_hub::ports::Wishes;
+use capstan_wire::protocol::INPUT_REQUIRED;
 use capstan_wire::{BadJson, Json, compose, object, protocol};
 
 use crate::session::client::{RequestedBy, client_metadata};
@@ -50,7 +51,6 @@ impl Era {
 
     /// True if the result asks for input before the call can continue.
     pub(crate) fn requires_input(self, result: &Json) -> bool {
-        const INPUT_REQUIRED: &str = "input_required";
         self == Self::Modern
             && object::may_mention(result, &[INPUT_REQUIRED])
             && object::get_string(result, "resultType").as_deref() == Some(INPUT_REQUIRED)

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use capstan_hub::ports::About;
+use capstan_model::rpc_code;
 use capstan_wire::{Json, Reply, compose, object, protocol};
 
 use crate::channel::{Channel, Request, RequestError};
@@ -130,7 +131,7 @@ enum Discovered {
 async fn ask_modern(connection: &dyn Channel, settings: &CommonSettings) -> Discovered {
     let reply = discover(connection, settings).await;
     let Ok(Reply::Error(error)) = &reply else { return read_discovery(reply) };
-    if error.code != protocol::UNSUPPORTED_VERSION {
+    if error.code != rpc_code::UNSUPPORTED_VERSION {
         return Discovered::Legacy;
     }
     let supported: Vec<String> = error

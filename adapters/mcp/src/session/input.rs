@@ -4,7 +4,7 @@
 use capstan_hub::BackChannel;
 use capstan_hub::ports::{Asking, Reply as Answer, Unanswered};
 use capstan_model::CallError;
-use capstan_wire::protocol::METHOD_NOT_FOUND;
+use capstan_model::rpc_code::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 use futures::future::try_join_all;
 

@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::ports::{BoxFuture, Item, Listing};
 use capstan_model::CallError;
-use capstan_wire::{Json, Reply, compose, object, protocol};
+use capstan_model::rpc_code;
+use capstan_wire::{Json, Reply, compose, object};
 use futures::future::Shared;
 use rustc_hash::FxHashMap;
 use tracing::warn;
@@ -115,7 +116,7 @@ async fn read_page(
     };
     match session.ask(listing.method(), &params).await? {
         Reply::Result(result) => Ok(Some(result)),
-        Reply::Error(error) if error.code == protocol::METHOD_NOT_FOUND => Ok(None),
+        Reply::Error(error) if error.code == rpc_code::METHOD_NOT_FOUND => Ok(None),
         Reply::Error(error) => Err(session.refused(&error)),
     }
 }

@@ -16,8 +16,9 @@ use std::sync::{Arc, OnceLock};
 
 use capstan_hub::ports::{About, Item, Listing};
 use capstan_hub::{Answer, BackChannel, Flow, Ticket};
+use capstan_model::rpc_code;
 use capstan_model::{CallError, ServerName};
-use capstan_wire::{Json, Reply, RpcError, object, protocol};
+use capstan_wire::{Json, Reply, RpcError, object};
 use futures::FutureExt;
 use tracing::{Instrument, debug};
 
@@ -153,7 +154,7 @@ impl Session {
     ) -> Result<Answer, CallError> {
         let response = self.send_once(ticket, params, back).await?;
         if let Response::Reply(Reply::Error(error)) = &response
-            && error.code == protocol::HEADER_MISMATCH
+            && error.code == rpc_code::HEADER_MISMATCH
         {
             // The tool's headers may have changed. The road reads the list again before it retries
             // the call.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use capstan_hub::TaskSubscription;
 use capstan_hub::ports::Listing;
 use capstan_model::CallError;
-use capstan_wire::protocol::METHOD_NOT_FOUND;
+use capstan_model::rpc_code::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
 use crate::channel::pending::Recipient;

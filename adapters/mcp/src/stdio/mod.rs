@@ -4,6 +4,7 @@
 //! reader dispatches every message to its receiver, and the supervisor ends the process when either
 //! side is done. All three end when the [`StdioChannel`] is dropped.
 
+pub(crate) mod missing_variable;
 pub(crate) mod supervisor;
 
 use std::convert::Infallible;

@@ -44,6 +44,7 @@ fn hub(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
         args: words.collect(),
         environment: [("PATH".to_owned(), Secret::new("/usr/bin:/bin".to_owned()))].into(),
         secrets: Vec::new(),
+        withheld: capstan_mcp::settings::Withheld::default(),
         cwd: None,
         startup_timeout: Duration::from_secs(20),
         timeout: Duration::from_secs(20),

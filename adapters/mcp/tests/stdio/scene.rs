@@ -60,6 +60,7 @@ pub(crate) fn settings(command: &str, args: &[&str]) -> StdioSettings {
         args: args.iter().map(ToString::to_string).collect(),
         environment: [("PATH".to_owned(), Secret::new("/usr/bin:/bin".to_owned()))].into(),
         secrets: Vec::new(),
+        withheld: capstan_mcp::settings::Withheld::default(),
         cwd: None,
         startup_timeout: LIMIT,
         timeout: LIMIT,

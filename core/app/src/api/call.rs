@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_hub::ports::BoxFuture;
-use capstan_hub::{Attempt, Call};
+use capstan_hub::{Attempt, Call, Requester};
 use capstan_model::{CallError, ItemId, ServerName, Target};
 use capstan_wire::Json;
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,8 @@ use crate::AppError;
 pub struct CallTool {
     /// The tool, in any spelling.
     pub name: String,
+    /// The number of tokens above which the front shows pages; `None` for any.
+    pub max_tokens: Option<u32>,
 }
 
 /// The result of [`CallTool`].
@@ -45,12 +47,16 @@ impl Operation for CallTool {
         local: &'a Local,
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Called, AppError>> {
-        Box::pin(call(&self.name, local, front))
+        Box::pin(call(self, local, front))
     }
 }
 
-async fn call(name: &str, local: &Local, front: &Arc<dyn Interact>) -> Result<Called, AppError> {
-    let hub = &*local.hub;
+async fn call(
+    asked: &CallTool,
+    local: &Local,
+    front: &Arc<dyn Interact>,
+) -> Result<Called, AppError> {
+    let (hub, name) = (&*local.hub, &*asked.name);
     local.tell_problems(&**front, |problem| problem.server.is_none());
     let attempt = hub.begin(&Call::new(operator(), Target::tool(name), None));
     front.status(&format!("starting the server of `{name}`"));
@@ -82,7 +88,9 @@ async fn call(name: &str, local: &Local, front: &Arc<dyn Interact>) -> Result<Ca
     }
     front.status(&format!("calling `{}`", tool.id));
     let call = Call::new(operator(), Target::tool(tool.id.to_string()), Some(&arguments));
-    let screened = attempt.call(&hub.session(), call, Asker::new(front).requester()).await?;
+    let person = Asker::new(front);
+    let requester = Requester { max_tokens: asked.max_tokens, ..person.requester() };
+    let screened = attempt.call(&hub.session(), call, requester).await?;
     Ok(Called { id: tool.id, result: screened.result().clone(), is_error: screened.is_error() })
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use capstan_config::{Kind, Severity};
 use capstan_hub::catalog::capped_instructions;
 use capstan_hub::ports::{About, BoxFuture, Listing};
 use capstan_hub::{Freshness, Hub};
@@ -40,9 +41,12 @@ async fn get(
     local: &Local,
     front: &dyn Interact,
 ) -> Result<Map<String, Value>, AppError> {
-    local.tell_problems(front, |_| true);
     let hub = &*local.hub;
     let entry = local.setup.server(&asked.name)?;
+    local.tell_problems(front, |problem| {
+        let is_error = problem.severity == Severity::Error;
+        problem.server.is_none() || (problem.server.as_ref() == Some(&entry.name) && !is_error)
+    });
     if !hub.has(&entry.name) {
         return Err(AppError::not_found(format!("server `{}` is not in use", asked.name)));
     }
@@ -63,6 +67,9 @@ async fn get(
     if let Ok(server) = &entry.status {
         set("transport", json!(server.kind.as_str()));
         set("target", json!(server.target));
+        if let Kind::Stdio(program) = &server.kind {
+            set("cwd", json!(program.cwd));
+        }
         set("description", json!(server.description));
         set("trust", json!(server.trust));
         let networks: Vec<String> = server.networks.iter().map(ToString::to_string).collect();

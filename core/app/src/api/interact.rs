@@ -117,7 +117,7 @@ pub enum Answer {
     },
     /// The arguments that were typed do not fit.
     Misfit(Misfit),
-    /// The person who typed the command approves the call.
+    /// The person who typed the command approves the call, unless an explicit rule asks.
     Believed,
     /// A person was asked and approves the call.
     Approved {
@@ -170,6 +170,8 @@ pub struct CallQuestion {
     pub effect: Effect,
     /// The rule that asks.
     pub rule: String,
+    /// An explicit rule, or the default.
+    pub by: By,
     /// The extents that an approval may have; never empty, and the first is this one call.
     pub offers: Vec<Extent>,
     /// The id under which other shells can answer the question, if they can.
@@ -206,6 +208,7 @@ impl From<&Question> for CallQuestion {
             arguments: question.arguments.clone(),
             effect: question.effect,
             rule: question.rule.clone(),
+            by: question.by,
             offers: question.offers.clone(),
             open: question.open.clone(),
         }
@@ -214,9 +217,9 @@ impl From<&Question> for CallQuestion {
 
 impl From<CallQuestion> for Question {
     fn from(question: CallQuestion) -> Self {
-        let CallQuestion { id, kind, arguments, effect, rule, offers, open } = question;
+        let CallQuestion { id, kind, arguments, effect, rule, by, offers, open } = question;
         let caller = Arc::new(Caller::operator(Front::Cli));
-        Self { caller, id, kind, arguments, effect, rule, by: By::Rule, offers, open }
+        Self { caller, id, kind, arguments, effect, rule, by, offers, open }
     }
 }
 
@@ -263,7 +266,11 @@ impl Approver for Asker {
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval> {
         Box::pin(async move {
             match self.front.ask(Ask::Approve { question: question.into() }).await {
-                Answer::Believed => Approval::once(Ground::ByHand),
+                Answer::Believed => match question.by {
+                    By::Default => Approval::once(Ground::ByHand),
+                    // A program can type a command too; a rule that asks wants a person.
+                    By::Rule | By::Pins => Approval::No(Ground::Nobody),
+                },
                 // An extent that was not offered is not granted.
                 Answer::Approved { extent } if question.offers.contains(&extent) => {
                     Approval::Yes(Ground::Asked, extent)

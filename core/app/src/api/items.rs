@@ -60,8 +60,8 @@ pub struct ListedItem {
 /// Servers that are missing from a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Errors of servers that failed.
-    pub failed: Vec<String>,
+    /// Servers that failed, with their errors.
+    pub failed: Vec<(ServerName, String)>,
     /// Servers that have not answered yet.
     pub pending: Vec<ServerName>,
 }
@@ -76,7 +76,7 @@ impl Operation for ListResources {
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Items, AppError>> {
         Box::pin(async move {
-            local.tell_problems(&**front, |_| true);
+            local.tell_problems_of_list(&**front);
             let listing = if self.templates { Listing::Templates } else { Listing::Resources };
             let gathered = match &self.server {
                 Some(server) => local.gather_one(&**front, listing, server).await?,
@@ -97,7 +97,7 @@ impl Operation for ListPrompts {
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Items, AppError>> {
         Box::pin(async move {
-            local.tell_problems(&**front, |_| true);
+            local.tell_problems_of_list(&**front);
             if let Some(name) = self.name.as_deref().filter(|name| local.names_item(name)) {
                 front.status(&format!("looking for `{name}`"));
                 let (id, prompt) = local.hub.find_prompt(&operator(), name).await?;
@@ -155,7 +155,7 @@ impl Missing {
         let disabled = |server: &ServerName| hub.state(server) == Some(ServerState::Disabled);
         let failed = gathered.failed.iter().filter(|(server, _)| !disabled(server));
         Self {
-            failed: failed.map(|(_, error)| error.to_string()).collect(),
+            failed: failed.map(|(server, error)| (server.clone(), error.to_string())).collect(),
             pending: gathered.pending.clone(),
         }
     }

@@ -13,7 +13,8 @@ use futures::future::{Either, join, join_all, select};
 use serde::{Deserialize, Serialize};
 
 use super::{Interact, Local, NoServers, Operation, operator};
-use crate::{AppError, scope_word};
+use crate::large_program::advice;
+use crate::{AppError, Setup, scope_word};
 
 /// Lists the servers.
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,6 +68,9 @@ pub struct ServerRow {
     /// The reason why it cannot be used; `None` if it can.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
+    /// A change of its configuration that is advisable.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub advice: Option<String>,
 }
 
 /// Time limit for each further list of a connected server.
@@ -90,7 +94,7 @@ impl Operation for ListServers {
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Servers, AppError>> {
         Box::pin(async move {
-            local.tell_problems(&**front, |_| true);
+            local.tell_problems_of_list(&**front);
             let hub = &*local.hub;
             let gathering = local.gather(&**front, Listing::Tools, self.wait);
             let (tools, usage) = join(gathering, local.usage.rates(&local.setup)).await;
@@ -149,7 +153,39 @@ fn row(hub: &Hub, entry: &ServerEntry, known: &Known<'_>) -> Option<ServerRow> {
         memory: footprint.map(|footprint| footprint.memory),
         cpu: footprint.map(|footprint| footprint.cpu.as_secs_f64()),
         error: error(&state),
+        advice: items.and_then(|items| advice(hub, entry, items)),
     })
+}
+
+/// The servers of a configuration that cannot be used as it is, without starting any.
+pub fn configured_servers(setup: &Setup) -> Vec<ServerRow> {
+    let row = |entry: &ServerEntry| {
+        let server = entry.status.as_ref().ok();
+        let state = match &entry.status {
+            _ if !entry.enabled => ServerState::Disabled,
+            _ if !entry.approved => ServerState::AwaitingApproval,
+            Ok(_) => ServerState::Idle,
+            Err(problem) => ServerState::Failed(problem.to_string()),
+        };
+        ServerRow {
+            name: entry.name.clone(),
+            transport: server.map_or("unknown", |server| server.kind.as_str()).to_owned(),
+            state: state.name(),
+            tools: None,
+            resources: None,
+            prompts: None,
+            target: server.map(|server| server.target.clone()).unwrap_or_default(),
+            scope: scope_word(&entry.origin).to_owned(),
+            tokens: None,
+            calls_per_hour: None,
+            stops_after: None,
+            memory: None,
+            cpu: None,
+            error: error(&state),
+            advice: None,
+        }
+    };
+    setup.loaded.config.servers.values().map(row).collect()
 }
 
 /// The reason why a server cannot be used.

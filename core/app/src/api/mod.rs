@@ -21,7 +21,7 @@ mod read;
 
 use std::sync::Arc;
 
-use capstan_config::Problem;
+use capstan_config::{Problem, Severity};
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience, Typing};
 use capstan_hub::ports::{BoxFuture, Listing};
@@ -37,7 +37,7 @@ pub use changes::{AddServer, Reload, Reloaded, RemoveServer};
 pub use get::GetServer;
 pub use interact::{Answer, Ask, CallQuestion, Event, Form, Interact, Misfit, Need, Slot};
 pub use items::{Items, ListPrompts, ListResources, ListedItem, Missing};
-pub use list::{ListServers, ServerRow, Servers};
+pub use list::{ListServers, ServerRow, Servers, configured_servers};
 pub use prompt::{CompletePrompt, GetPrompt};
 pub use read::{CompleteTemplate, ReadResource};
 pub(crate) use remote::run_in;
@@ -99,6 +99,25 @@ impl Local {
     pub fn tell_problems(&self, front: &dyn Interact, wanted: impl Fn(&Problem) -> bool) {
         for problem in self.setup.loaded.problems.iter().filter(|problem| wanted(problem)) {
             front.event(Event::Problem { problem: problem.clone() });
+        }
+    }
+
+    /// Reports the problems of the configuration beside a list of many servers: those of no server,
+    /// and the number of warnings about servers in one line. The list itself reports the errors of
+    /// servers.
+    pub fn tell_problems_of_list(&self, front: &dyn Interact) {
+        self.tell_problems(front, |problem| problem.server.is_none());
+        let warned =
+            |problem: &&Problem| problem.server.is_some() && problem.severity == Severity::Warning;
+        let warnings: Vec<&Problem> = self.setup.loaded.problems.iter().filter(warned).collect();
+        match warnings.as_slice() {
+            [] => {}
+            [only] => front.event(Event::Problem { problem: Problem::clone(only) }),
+            several => {
+                let message = format!("there are {} warnings about servers", several.len());
+                let problem = Problem::warning(message).help("`capstan config check` shows them");
+                front.event(Event::Problem { problem });
+            }
         }
     }
 
@@ -184,7 +203,7 @@ impl Local {
 }
 
 /// The caller of an operation: the person whose configuration this is.
-fn operator() -> Caller {
+pub(crate) fn operator() -> Caller {
     Caller::operator(Front::Cli)
 }
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use capstan_hub::Call;
 use capstan_hub::catalog::{Patience, Reference, Typing};
 use capstan_hub::ports::{BoxFuture, Item, Listing};
+use capstan_hub::{Call, Requester};
 use capstan_model::{CallError, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ pub struct GetPrompt {
     pub name: String,
     /// How long to wait for servers when a bare name is searched for.
     pub wait: Patience,
+    /// The number of tokens above which the front shows pages; `None` for any.
+    pub max_tokens: Option<u32>,
 }
 
 /// Completes the value of a prompt's argument.
@@ -47,7 +49,7 @@ impl Operation for GetPrompt {
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Json, AppError>> {
         Box::pin(async move {
-            local.tell_problems(&**front, |_| true);
+            local.tell_problems_of_list(&**front);
             let (hub, name) = (&*local.hub, &*self.name);
             let attempt = hub.begin(&Call::new(operator(), Target::prompt(name), None));
             let (id, prompt) = match find(local, &**front, name, self.wait).await {
@@ -61,8 +63,9 @@ impl Operation for GetPrompt {
             let target = Target::prompt(id.to_string());
             let call = Call::new(operator(), target, Some(&object_of(&values)));
             front.status(&format!("getting `{id}`"));
-            let screened =
-                attempt.call(&hub.session(), call, Asker::new(front).requester()).await?;
+            let person = Asker::new(front);
+            let requester = Requester { max_tokens: self.max_tokens, ..person.requester() };
+            let screened = attempt.call(&hub.session(), call, requester).await?;
             Ok(screened.result().clone())
         })
     }
@@ -78,7 +81,7 @@ impl Operation for CompletePrompt {
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Vec<String>, AppError>> {
         Box::pin(async move {
-            local.tell_problems(&**front, |_| true);
+            local.tell_problems_of_list(&**front);
             let (id, prompt) = find(local, &**front, &self.name, self.wait).await?;
             let known = interact::values(&**front, slots(&prompt.definition)).await;
             let known = known.map_err(|misfit| refuse(&id, misfit))?;

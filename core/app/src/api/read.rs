@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use capstan_hub::catalog::{Placeholder, Reference, Template, Typing, names};
 use capstan_hub::ports::{BoxFuture, Item, Listing};
-use capstan_hub::{Attempt, Call, Freshness};
+use capstan_hub::spills::is_page;
+use capstan_hub::{Attempt, Call, Freshness, Requester};
+use capstan_model::rpc_code::{INVALID_PARAMS, RESOURCE_NOT_FOUND};
 use capstan_model::{CallError, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, object};
 use serde::{Deserialize, Serialize};
@@ -17,10 +19,12 @@ use crate::{AppError, nearest};
 /// Reads a resource: a URI, the name of a resource, or a template with values.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ReadResource {
-    /// `server:uri`, `server:name` or `server:template`.
+    /// `server:uri`, `server:name`, `server:template`, or the address of a page of a long answer.
     pub name: String,
     /// True if values for a template are given.
     pub fills_template: bool,
+    /// The number of tokens above which the front shows pages; `None` for any.
+    pub max_tokens: Option<u32>,
 }
 
 /// Completes the value of a template's placeholder.
@@ -35,7 +39,7 @@ pub struct CompleteTemplate {
 }
 
 /// JSON-RPC errors with which servers of both eras report an unknown resource.
-const NOT_THERE: [i64; 2] = [-32002, -32602];
+const NOT_THERE: [i64; 2] = [RESOURCE_NOT_FOUND, INVALID_PARAMS];
 
 /// A parsed template of a server.
 struct Shape {
@@ -62,13 +66,14 @@ async fn read(
     local: &Local,
     front: &Arc<dyn Interact>,
 ) -> Result<Json, AppError> {
-    local.tell_problems(&**front, |_| true);
+    local.tell_problems_of_list(&**front);
     let hub = &*local.hub;
     let call = Call::new(operator(), Target::resource(&asked.name), None);
     let attempt = hub.begin(&call);
-    let Some(id) = hub.id_of(&asked.name) else {
-        // The pipeline refuses a name that belongs to no server.
-        return Ok(send(local, front, attempt, call).await?);
+    let named = if is_page(&asked.name) { None } else { hub.id_of(&asked.name) };
+    let Some(id) = named else {
+        // The pipeline reads pages itself, and refuses a name that belongs to no server.
+        return Ok(send(local, front, attempt, call, None).await?);
     };
     let uri = match address(asked, local, &**front, &id).await {
         Ok(uri) => uri,
@@ -76,7 +81,7 @@ async fn read(
     };
     let meant = ItemId { server: id.server, item: uri };
     let call = Call::new(operator(), Target::resource(meant.to_string()), None);
-    match send(local, front, attempt, call).await {
+    match send(local, front, attempt, call, asked.max_tokens).await {
         // If a template is filled in, the server's own message is more specific.
         Err(CallError::Server { code, message, .. })
             if NOT_THERE.contains(&code) && !asked.fills_template =>
@@ -99,10 +104,10 @@ impl Operation for CompleteTemplate {
         front: &'a Arc<dyn Interact>,
     ) -> BoxFuture<'a, Result<Vec<String>, AppError>> {
         Box::pin(async move {
-            local.tell_problems(&**front, |_| true);
+            local.tell_problems_of_list(&**front);
             let Some(id) = local.hub.id_of(&self.name) else {
                 let call = Call::new(operator(), Target::resource(&self.name), None);
-                send(local, front, local.hub.begin(&call), call).await?;
+                send(local, front, local.hub.begin(&call), call, None).await?;
                 return Ok(Vec::new());
             };
             let Some(shape) = find_template(local, &**front, &id).await? else {
@@ -126,9 +131,12 @@ async fn send(
     front: &Arc<dyn Interact>,
     attempt: Attempt<'_>,
     call: Call,
+    max_tokens: Option<u32>,
 ) -> Result<Json, CallError> {
     front.status(&format!("reading `{}`", call.target.name));
-    let screened = attempt.call(&local.hub.session(), call, Asker::new(front).requester()).await?;
+    let person = Asker::new(front);
+    let requester = Requester { max_tokens, ..person.requester() };
+    let screened = attempt.call(&local.hub.session(), call, requester).await?;
     Ok(screened.result().clone())
 }
 

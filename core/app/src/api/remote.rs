@@ -21,7 +21,7 @@ use crate::gateways::Selected;
 use crate::{AppError, ControlFault, ControlSocket, ErrorKind, Gateways, NotRun, Which};
 
 /// The version of the API. A gateway refuses a request with any other version without running it.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The servers of a running gateway.
 pub struct Remote<'a> {
@@ -270,7 +270,7 @@ mod tests {
             let request: serde_json::Value = request.read().unwrap();
             assert_eq!(
                 (&request["version"], &request["operation"]),
-                (&1.into(), &"config/reload".into())
+                (&VERSION.into(), &"config/reload".into())
             );
             let changed = request.get("digest").is_some();
             let output = format!(r#"{{"changed":{changed},"needs_restart":[],"trouble":null}}"#);
@@ -335,11 +335,11 @@ mod tests {
     #[tokio::test]
     async fn a_gateway_runs_nothing_for_another_version_or_configuration() {
         for (request, reason) in [
-            (r#"{"version":2,"operation":"servers/get","params":{"name":"s"}}"#, "version 1"),
-            (r#"{"version":1,"operation":"servers/explode","params":{}}"#, "no operation"),
-            (r#"{"version":1,"operation":"servers/get","params":{}}"#, "parameters"),
+            (r#"{"version":3,"operation":"servers/get","params":{"name":"s"}}"#, "version 2"),
+            (r#"{"version":2,"operation":"servers/explode","params":{}}"#, "no operation"),
+            (r#"{"version":2,"operation":"servers/get","params":{}}"#, "parameters"),
             (
-                r#"{"version":1,"operation":"servers/get","params":{"name":"s"},"digest":"x"}"#,
+                r#"{"version":2,"operation":"servers/get","params":{"name":"s"},"digest":"x"}"#,
                 "another configuration",
             ),
             (r#"{"operation":"servers/get"}"#, "cannot be parsed"),
@@ -348,7 +348,7 @@ mod tests {
             assert!(refused.contains(reason), "{request}: {refused}");
         }
         let ran = answered(
-            r#"{"version":1,"operation":"servers/get","params":{"name":"s"},"digest":"d1g3st"}"#,
+            r#"{"version":2,"operation":"servers/get","params":{"name":"s"},"digest":"d1g3st"}"#,
         );
         let error = ran.await.unwrap().to_string();
         assert!(error.contains("no server named `s`"), "{error}");

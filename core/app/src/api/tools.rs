@@ -85,7 +85,7 @@ impl Operation for ListTools {
     ) -> BoxFuture<'a, Result<Tools, AppError>> {
         Box::pin(async move {
             let front = &**front;
-            local.tell_problems(front, |_| true);
+            local.tell_problems_of_list(front);
             match (self.provider, &self.name) {
                 (Some(provider), name) => {
                     for_provider(local, front, provider, name.as_deref(), self.wait).await

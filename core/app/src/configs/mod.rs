@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use capstan_config::edit::EditError;
-use capstan_config::{Dialect, Scope, SourceFile};
+use capstan_config::{Dialect, Problem, Scope, SourceFile};
 use capstan_hub::ports::Clock;
+use capstan_import::detect_at;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -21,6 +22,9 @@ pub use saved_rules::SavedRules;
 
 /// The configuration file of the machine's administrator.
 const MANAGED: &str = "/etc/capstan/config.toml";
+
+/// The variable that names the file of avelino's program, in place of the usual one.
+const AVELINO_FILE: &str = "MCP_CONFIG_PATH";
 
 /// The name of a configuration file.
 const CONFIG: &str = "config.toml";
@@ -85,12 +89,25 @@ pub enum Approval {
 // === impl Configs ===
 
 impl Configs {
-    /// Loads the configuration. Problems in it are part of the result.
+    /// Loads the configuration. Problems in it are part of the result, also files that cannot be
+    /// read, unless they were named explicitly.
     ///
     /// # Errors
-    /// If a file cannot be read.
+    /// If a file that was named explicitly cannot be read.
     pub fn load(&self, selection: &Selection) -> Result<Setup, AppError> {
-        Ok(self.merge(self.sources(selection)?, selection))
+        let (sources, unread) = self.readable_sources(selection)?;
+        let mut setup = self.merge(sources, selection);
+        Arc::make_mut(&mut setup.loaded).problems.extend(unread.into_iter().map(problem_of));
+        let missing = self.avelino_file().filter(|file| !file.exists && !selection.demo);
+        if let Some(file) = missing {
+            let path = file.path.display();
+            let problem = Problem::warning(format!(
+                "the file that `{AVELINO_FILE}` names does not exist: {path}"
+            ));
+            let problem = problem.help("correct the variable, or unset it");
+            Arc::make_mut(&mut setup.loaded).problems.push(problem);
+        }
+        Ok(setup)
     }
 
     /// Loads only the managed file and the files that `--config` and `CAPSTAN_CONFIG` name.
@@ -111,31 +128,55 @@ impl Configs {
     /// # Errors
     /// If a file cannot be read, or does not exist although it was named.
     pub fn sources(&self, selection: &Selection) -> Result<Vec<SourceFile>, AppError> {
+        let (sources, unread) = self.readable_sources(selection)?;
+        unread.into_iter().next().map_or(Ok(sources), Err)
+    }
+
+    /// Reads the files that can be read, and returns the errors of the others.
+    ///
+    /// # Errors
+    /// If a file that was named explicitly cannot be read.
+    fn readable_sources(
+        &self,
+        selection: &Selection,
+    ) -> Result<(Vec<SourceFile>, Vec<AppError>), AppError> {
         if selection.demo {
-            return Ok(vec![self.demo_source()?]);
+            return Ok((vec![self.demo_source()?], Vec::new()));
         }
-        let mut sources = Vec::new();
+        let (mut sources, mut unread) = (Vec::new(), Vec::new());
         for file in self.without_repeats(self.files(selection)) {
-            if packages::is_package(&self.environment, &file) {
-                sources.extend(read_package(&self.environment, &file, &self.environment.cache)?);
-                continue;
-            }
-            match self.read(&file)? {
-                Some(source) => {
-                    let approved = source.approved || selection.trust_project;
-                    sources.push(SourceFile { approved, ..source });
-                }
-                // A file that was named explicitly must exist.
-                None if file.scope == Scope::Flag => {
-                    let path = file.path.display();
-                    let message = format!("the configuration file {path} does not exist");
-                    let hint = unknown_dialect(&file.path, &self.environment.current_folder);
-                    return Err(AppError { hint, ..AppError::config(message) });
-                }
-                None => {}
+            match self.sources_of(&file, selection) {
+                Ok(found) => sources.extend(found),
+                Err(error) if file.scope == Scope::Flag => return Err(error),
+                Err(error) => unread.push(error),
             }
         }
-        Ok(sources)
+        Ok((sources, unread))
+    }
+
+    /// Reads one file or package; nothing if it does not exist.
+    fn sources_of(
+        &self,
+        file: &ConfigFile,
+        selection: &Selection,
+    ) -> Result<Vec<SourceFile>, AppError> {
+        if packages::is_package(&self.environment, file) {
+            return read_package(&self.environment, file, &self.environment.cache);
+        }
+        match self.read(file)? {
+            Some(source) => {
+                let approved = source.approved || selection.trust_project;
+                Ok(vec![SourceFile { approved, ..source }])
+            }
+            // A file that was named explicitly must exist.
+            None if file.scope == Scope::Flag => {
+                let path = file.path.display();
+                let message = format!("the configuration file {path} does not exist");
+                let hint = unknown_dialect(&file.path, &self.environment.current_folder);
+                Err(AppError { hint, ..AppError::config(message) })
+            }
+            None => Ok(Vec::new()),
+        }
     }
 
     /// Merges sources into a setup.
@@ -153,10 +194,9 @@ impl Configs {
     pub fn files(&self, selection: &Selection) -> Vec<ConfigFile> {
         let (native, here) = (Some(Dialect::Native), &self.environment.current_folder);
         let mut files = vec![self.file(Scope::Managed, MANAGED.into(), native)];
-        let shared = self.environment.filled_variable("MCP_CONFIG_PATH").map(PathBuf::from);
         let usual = || self.environment.shared_config.join("mcp/servers.json");
-        files.push(self.file(Scope::User, here.join(shared.unwrap_or_else(usual)), None));
-        files.push(self.user_file());
+        let shared = self.avelino_file().unwrap_or_else(|| self.file(Scope::User, usual(), None));
+        files.extend([shared, self.user_file()]);
         if let Some(project) = self.environment.project() {
             files.push(self.file(Scope::Project, project.join(".mcp.json"), None));
             files.push(self.project_file(&project));
@@ -241,6 +281,12 @@ impl Configs {
         self.clock.now()
     }
 
+    /// The file that `MCP_CONFIG_PATH` names, if it is set.
+    fn avelino_file(&self) -> Option<ConfigFile> {
+        let named = self.environment.filled_variable(AVELINO_FILE)?;
+        Some(self.file(Scope::User, self.environment.current_folder.join(named), None))
+    }
+
     fn user_file(&self) -> ConfigFile {
         let path = self.environment.config.join(CONFIG);
         self.file(Scope::User, path, Some(Dialect::Native))
@@ -264,7 +310,12 @@ impl Configs {
             Scope::Managed | Scope::Flag | Scope::User => true,
         };
         let path = file.path.display().to_string();
-        let dialect = file.dialect;
+        let dialect = file.dialect.or_else(|| {
+            // Wherever it is, this file has the meaning that avelino's program gives it.
+            let is_named = self.avelino_file().is_some_and(|named| named == *file);
+            let place = Some(Dialect::Avelino).filter(|_| is_named)?;
+            detect_at(Some(place), &path, &text).ok()
+        });
         Ok(Some(SourceFile { approved, dialect, ..SourceFile::new(path, file.scope, text) }))
     }
 
@@ -285,6 +336,15 @@ impl Configs {
             Scope::Project | Scope::User => real(file).is_none_or(|path| !named.contains(&path)),
         });
         files
+    }
+}
+
+/// The problem of a configuration with a file that cannot be read.
+fn problem_of(error: AppError) -> Problem {
+    let problem = Problem::error(error.message);
+    match error.hint {
+        Some(hint) => problem.help(hint),
+        None => problem,
     }
 }
 

@@ -11,6 +11,7 @@ use futures::future::join_all;
 
 use super::Check;
 use crate::Setup;
+use crate::large_program::advice;
 
 /// Suggests a fix for one server.
 struct Remedy<'a> {
@@ -31,6 +32,7 @@ pub async fn check_servers(
     let how = |name: &ServerName| if is_checked(name) { Ask::List } else { Ask::Nothing };
     let gathered = hub.gather_from(Listing::Tools, Patience::UpTo(limit), &how).await;
     let mut checks = of_pins(hub, &gathered);
+    checks.extend(of_size(hub, setup, &gathered));
     let gathered = &gathered;
     let servers = hub.servers().filter(|name| is_checked(name)).map(|name| async move {
         let (servers, failed) = (&setup.loaded.config.servers, gathered.failed.get(name));
@@ -74,6 +76,17 @@ fn of_server(hub: &Hub, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> C
         }
         ServerState::Failed(reason) => Check::error(check, reason, remedy.of_failure(&stderr())),
     }
+}
+
+/// Reports programs that offer more tools than a model can use.
+fn of_size(hub: &Hub, setup: &Setup, gathered: &Gathered) -> Vec<Check> {
+    let servers = &setup.loaded.config.servers;
+    let large = gathered.lists.iter().filter_map(|(name, items)| {
+        let advice = advice(hub, servers.get(name)?, items)?;
+        let (detail, fix) = advice.split_once("; ")?;
+        Some(Check::warning(format!("server {name}"), detail, fix))
+    });
+    large.collect()
 }
 
 /// Reports tools that differ from their approved definitions.

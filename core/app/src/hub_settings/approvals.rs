@@ -1,13 +1,14 @@
 //! Who may approve a call, and what an approval may cover.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_config::{Loaded, show};
 use capstan_hub::Approvals;
 use capstan_hub::approvals::{OtherShells, Span, policy_version};
 use capstan_hub::ports::{Clock, RuleBook, Store};
 
-/// The ports of a gateway's approvals.
+/// The ports of approvals.
 pub struct ApprovalPorts {
     /// Stores permanent rules.
     pub rules: Arc<dyn RuleBook>,
@@ -21,9 +22,11 @@ pub struct ApprovalPorts {
 
 /// Approvals for one command, typed by the operator.
 ///
-/// The session is this one call, so only a saved approval can cover more.
-pub fn command_approvals(rules: Arc<dyn RuleBook>) -> Approvals {
-    Approvals::at_the_front(vec![Span::Saved], rules)
+/// The session is this one call, so only a saved approval can cover more. No other shell is asked,
+/// but an approval that was given there for this call counts.
+pub fn command_approvals(loaded: &Loaded, ports: ApprovalPorts) -> Approvals {
+    let (rules, shells) = other_shells(loaded, ports, None);
+    Approvals::at_the_front(vec![Span::Saved], rules).and_elsewhere(shells)
 }
 
 /// Approvals for clients of a gateway, whose operator may use another shell.
@@ -33,12 +36,20 @@ pub fn gateway_approvals(loaded: &Loaded, ports: ApprovalPorts) -> Approvals {
     if gateway.save_approvals {
         spans.push(Span::Saved);
     }
+    let (rules, shells) = other_shells(loaded, ports, Some(gateway.approval_wait));
+    Approvals::at_the_front(spans, rules).and_elsewhere(shells)
+}
+
+/// The approvals from other shells, with the wait for them.
+fn other_shells(
+    loaded: &Loaded,
+    ports: ApprovalPorts,
+    wait: Option<Duration>,
+) -> (Arc<dyn RuleBook>, OtherShells) {
     let shown = show(loaded);
     // Every value of the configuration counts as policy. At worst, a question is asked once more
     // than needed.
     let texts = shown.iter().flat_map(|one| [one.key.as_str(), one.value.as_str()]);
-    let wait = gateway.approval_wait;
     let ApprovalPorts { rules, store, clock, seed } = ports;
-    let shells = OtherShells { store, clock, policy: policy_version(texts), wait, seed };
-    Approvals::at_the_front(spans, rules).and_elsewhere(shells)
+    (rules, OtherShells { store, clock, policy: policy_version(texts), wait, seed })
 }

@@ -14,21 +14,17 @@ mod unmatched;
 
 use std::sync::Arc;
 
-use capstan_config::{AuditArguments, Config, Loaded, Program, ServerEntry};
+use capstan_config::{AuditArguments, Config, Loaded, ServerEntry};
 use capstan_hub::catalog::Names;
 use capstan_hub::ports::PinStore;
 use capstan_hub::{Check, Hub, HubBuilder, Keep, Limits};
 use capstan_policy::Policy;
-use capstan_safety::command;
 
 pub use approvals::{ApprovalPorts, command_approvals, gateway_approvals};
 pub use policy::{PolicyError, policy};
 pub use required::start_required;
 pub use supervision::supervision;
 pub use unmatched::warn_unmatched;
-
-/// Bytes that make about one token, for limits that are given in tokens.
-const TOKEN: u64 = 4;
 
 /// Minimum limit on open server questions in a gateway, where many clients answer them.
 const MIN_QUESTIONS: usize = 256;
@@ -79,14 +75,6 @@ pub fn widen(hub: &mut HubBuilder) {
     hub.limits.max_questions = hub.limits.max_questions.max(MIN_QUESTIONS);
 }
 
-/// The rule that forbids starting a program, if there is one.
-pub fn forbids(config: &Config, entry: &ServerEntry, program: &Program) -> Option<String> {
-    let allowed = config.allowed_commands(&entry.origin.file);
-    let command = &program.command;
-    let runs = command::is_allowed(command, allowed.as_deref());
-    (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed"))
-}
-
 /// The names of each server's items.
 fn names(config: &Config, before: Option<&Before<'_>>) -> Names {
     let whole =
@@ -100,11 +88,10 @@ fn names(config: &Config, before: Option<&Before<'_>>) -> Names {
 
 fn limits(loaded: &Loaded) -> Limits {
     let config = &loaded.config;
-    let by_tokens = loaded.environment.max_output_tokens.map(|tokens| u64::from(tokens) * TOKEN);
-    let max_answer =
-        by_tokens.map_or(config.screen.max_answer, |most| most.min(config.screen.max_answer));
+    let tokens = [config.screen.max_tokens, loaded.environment.max_output_tokens];
     Limits {
-        max_answer: usize::try_from(max_answer).unwrap_or(usize::MAX),
+        max_answer: usize::try_from(config.screen.max_answer).unwrap_or(usize::MAX),
+        max_tokens: tokens.into_iter().flatten().min(),
         quota: config.tools.max_tool_calls_per_session,
         question_wait: config.mcp.elicitation_timeout,
         max_questions: usize::try_from(config.mcp.elicitation_queue).unwrap_or(usize::MAX),

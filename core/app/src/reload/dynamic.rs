@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use capstan_config::source::DYNAMIC;
-use capstan_config::{Dialect, Kind, Scope, ServerEntry, SourceFile};
+use capstan_config::{Dialect, Scope, ServerEntry, SourceFile};
 use capstan_model::ServerName;
 
 use super::{LiveConfig, decisions};
-use crate::{AppError, ErrorKind, hub_settings};
+use crate::server_settings::forbidden;
+use crate::{AppError, ErrorKind};
 
 impl LiveConfig {
     /// Adds a server; `text` is its entry, in the format of a file.
@@ -97,14 +98,4 @@ fn taken(known: &ServerEntry) -> AppError {
         format!("`{display}` is configured in {origin}, and cannot be replaced at run time")
     };
     AppError::usage(message).hint("choose another name")
-}
-
-/// The rule that forbids starting a server, if there is one.
-fn forbidden(config: &capstan_config::Config, entry: &ServerEntry) -> Option<String> {
-    let program = match &entry.status.as_ref().ok()?.kind {
-        Kind::Stdio(program) => program,
-        Kind::Cli(cli) => &cli.program,
-        Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_) => return None,
-    };
-    hub_settings::forbids(config, entry, program)
 }

@@ -47,15 +47,12 @@ pub enum Transport {
 
 /// The gateway whose configuration is reloaded.
 pub trait ServedHub: Send + Sync {
-    /// The hub that serves clients now.
-    fn hub(&self) -> Arc<Hub>;
-
     /// Builds the hub of a configuration; unchanged servers of `before` are taken over.
     fn build(&self, setup: &Setup, before: &Before<'_>) -> Result<Hub, AppError>;
 
     /// Serves clients by another hub, and closes the connections that only the old one has once
     /// their last call has ended.
-    fn replace(&self, hub: Hub);
+    fn replace(&self, hub: Arc<Hub>);
 
     /// Reads the files of a configuration without blocking other tasks.
     fn read(&self, selection: &Selection) -> BoxFuture<'_, Result<Vec<SourceFile>, AppError>>;
@@ -86,9 +83,10 @@ pub struct LiveConfig {
     turn: Arc<futures::lock::Mutex<()>>,
 }
 
-/// The configuration in force.
+/// The configuration in force, and the hub that was built from it.
 struct Now {
     setup: Setup,
+    hub: Arc<Hub>,
     /// Servers that were added without a file, by their given names.
     dynamic: IndexMap<String, SourceFile>,
     /// The reason why the files are not in force.
@@ -111,10 +109,16 @@ pub enum Changed {
 // === impl LiveConfig ===
 
 impl LiveConfig {
-    /// The configuration with which a gateway was started.
-    pub fn new(gateway: Reloading, setup: &Setup, selection: &Selection) -> Arc<Self> {
+    /// The configuration with which a gateway was started, and the hub that serves it.
+    pub fn new(
+        gateway: Reloading,
+        hub: Arc<Hub>,
+        setup: &Setup,
+        selection: &Selection,
+    ) -> Arc<Self> {
         let now = Now {
             setup: setup.clone(),
+            hub,
             dynamic: IndexMap::new(),
             trouble: None,
             unapproved: decisions::unapproved(&setup.files),
@@ -179,9 +183,9 @@ impl LiveConfig {
 
     /// The servers of this gateway, for operations of the API.
     pub fn local(self: &Arc<Self>) -> Local {
-        let (setup, selection) = (self.setup(), &self.selection);
+        let ((setup, hub), selection) = (self.setup_and_hub(), &self.selection);
         Local {
-            hub: self.hub(),
+            hub,
             names: (!selection.demo).then(|| Arc::clone(&self.gateway.names)),
             usage: Arc::clone(&self.gateway.usage),
             switched_off: selection.no_mcp || setup.loaded.environment.no_mcp,
@@ -201,8 +205,10 @@ impl LiveConfig {
         !self.now().unapproved.is_empty()
     }
 
-    fn hub(&self) -> Arc<Hub> {
-        self.gateway.served.hub()
+    /// The configuration in force with its hub, read in one step: a reload may come in between two.
+    fn setup_and_hub(&self) -> (Setup, Arc<Hub>) {
+        let now = self.now();
+        (now.setup.clone(), Arc::clone(&now.hub))
     }
 
     async fn read_again(&self) -> Result<Changed, AppError> {
@@ -239,7 +245,7 @@ impl LiveConfig {
         files: Vec<SourceFile>,
         dynamic: IndexMap<String, SourceFile>,
     ) -> Result<Changed, AppError> {
-        let before = self.setup();
+        let (before, old) = self.setup_and_hub();
         // Within a scope, a later source takes precedence. Dynamic servers have the lowest
         // precedence; among them, the one added first has the highest.
         let added = dynamic.values().rev().cloned();
@@ -249,21 +255,21 @@ impl LiveConfig {
         }
         let setup = self.gateway.configs.merge(sources, &self.selection);
         decisions::check(&setup, &before, self.gateway.transport)?;
-        let old = self.hub();
         let known = Before { hub: &old, config: &before.loaded.config };
-        let hub = self.gateway.served.build(&setup, &known)?;
+        let hub = Arc::new(self.gateway.served.build(&setup, &known)?);
         settle(&old, &hub).await;
         drop(old);
         decisions::warn_changes(&setup, &before);
         let needs_restart = decisions::needs_restart(&self.first.loaded, &setup.loaded);
         decisions::warn_restart(&needs_restart, &self.needs_restart());
-        self.gateway.served.replace(hub);
         {
             let mut now = self.now();
             now.setup = setup;
+            now.hub = Arc::clone(&hub);
             now.dynamic = dynamic;
             now.needs_restart = needs_restart;
         }
+        self.gateway.served.replace(hub);
         tracing::info!("the configuration has changed");
         Ok(Changed::Something)
     }
@@ -325,22 +331,21 @@ mod tests {
     /// A gateway without servers that counts its hubs.
     struct Served {
         configs: Arc<Configs>,
-        hub: Mutex<Arc<Hub>>,
         replaced: Mutex<usize>,
+        /// Runs while a hub is replaced.
+        meanwhile: Mutex<Option<Box<dyn Fn() + Send>>>,
     }
 
     impl ServedHub for Served {
-        fn hub(&self) -> Arc<Hub> {
-            Arc::clone(&self.hub.lock().unwrap())
-        }
-
         fn build(&self, setup: &Setup, _: &Before<'_>) -> Result<Hub, AppError> {
             Ok(hub(setup))
         }
 
-        fn replace(&self, hub: Hub) {
-            *self.hub.lock().unwrap() = Arc::new(hub);
+        fn replace(&self, _: Arc<Hub>) {
             *self.replaced.lock().unwrap() += 1;
+            if let Some(meanwhile) = &*self.meanwhile.lock().unwrap() {
+                meanwhile();
+            }
         }
 
         fn read(&self, selection: &Selection) -> BoxFuture<'_, Result<Vec<SourceFile>, AppError>> {
@@ -364,8 +369,8 @@ mod tests {
         let setup = configs.load(&selection).unwrap();
         let served = Arc::new(Served {
             configs: Arc::clone(&configs),
-            hub: Mutex::new(Arc::new(hub(&setup))),
             replaced: Mutex::new(0),
+            meanwhile: Mutex::default(),
         });
         let reloading = Reloading {
             configs,
@@ -374,7 +379,7 @@ mod tests {
             names: Arc::new(NoEntries),
             usage: Arc::new(Usage { log: Arc::new(NoEntries) }),
         };
-        (files, served, LiveConfig::new(reloading, &setup, &selection))
+        (files, served, LiveConfig::new(reloading, Arc::new(hub(&setup)), &setup, &selection))
     }
 
     fn write(files: &FakeFiles, path: &str, text: &str) {
@@ -394,6 +399,26 @@ mod tests {
         assert_eq!(live.reload().await.unwrap(), Changed::Something);
         assert_eq!(replaced(&served), 1);
         assert_ne!(live.digest(), before);
+    }
+
+    #[tokio::test]
+    async fn operations_get_a_hub_and_the_configuration_that_it_was_built_from() {
+        let quota = |calls| format!("[tools]\nmax_tool_calls_per_session = {calls}");
+        let (files, served, live) = start(&[(USER, &quota(1))]);
+        let pair = |live: &Arc<LiveConfig>| {
+            let Local { setup, hub, .. } = live.local();
+            (setup.loaded.config.tools.max_tool_calls_per_session, hub.limits().quota)
+        };
+        assert_eq!(pair(&live), (Some(1), Some(1)));
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (found, asked) = (Arc::clone(&seen), Arc::clone(&live));
+        let look = move || found.lock().unwrap().push(pair(&asked));
+        *served.meanwhile.lock().unwrap() = Some(Box::new(look));
+        write(&files, USER, &quota(2));
+        live.reload().await.unwrap();
+        let seen = seen.lock().unwrap().clone();
+        assert!(seen.iter().all(|(setup, hub)| setup == hub) && seen.len() == 1, "{seen:?}");
+        assert_eq!(pair(&live), (Some(2), Some(2)));
     }
 
     #[tokio::test]

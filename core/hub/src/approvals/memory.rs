@@ -57,7 +57,7 @@ impl Memory {
     /// True if a remembered approval answers the question.
     pub(crate) fn answers(&self, question: &Question) -> bool {
         match question.by {
-            By::Rule => false,
+            By::Rule | By::Pins => false,
             By::Default => {
                 let known = self.known();
                 // The digest of the arguments is computed at most once, and only if it is needed.

@@ -65,8 +65,9 @@ pub struct OtherShells {
     pub clock: Arc<dyn Clock>,
     /// The version of the policy that is in force.
     pub policy: String,
-    /// How long a call waits for an answer from another shell if the front has no operator.
-    pub wait: Duration,
+    /// How long a call waits for an answer from another shell if the front has no operator. `None`
+    /// asks no other shell: only approvals that were given before count.
+    pub wait: Option<Duration>,
     /// Makes the ids of questions differ from those of other processes.
     pub seed: u64,
 }
@@ -76,6 +77,8 @@ pub(crate) struct Decision {
     pub(crate) approval: Approval,
     /// The id of the question, if it can still be answered.
     pub(crate) open: Option<String>,
+    /// The time for which an answer was awaited in vain.
+    pub(crate) waited: Option<Duration>,
 }
 
 struct Others {
@@ -137,23 +140,32 @@ impl Approvals {
             return self.settle(session, &question, approval, approver).await.into();
         };
         let binding = others.binding(&question);
-        if others.has_approval(&binding).await {
+        // Where no other shell is asked, the operator types the call, which answers the default.
+        let counts = others.shells.wait.is_some() || question.by != By::Default;
+        if counts && others.has_approval(&binding).await {
             return Approval::once(Ground::OtherShell).into();
         }
-        let asked = others.shells.clock.monotonic();
-        let Some(waiting) = others.pending.open(&question, binding, session, asked) else {
-            say_full();
+        let opened = others.shells.wait.and_then(|wait| {
+            let asked = others.shells.clock.monotonic();
+            let waiting = others.pending.open(&question, binding, session, asked);
+            if waiting.is_none() {
+                say_full();
+            }
+            Some((waiting?, wait))
+        });
+        let Some((waiting, wait)) = opened else {
             let approval = approver.approve(&question).await;
             return self.settle(session, &question, approval, approver).await.into();
         };
         let question = Question { open: Some(waiting.id.clone()), ..question };
-        let Decision { approval, open } = others.ask(waiting, &question, approver).await;
+        let Decision { approval, open, waited } =
+            others.ask(waiting, wait, &question, approver).await;
         // An answer from another shell was saved there.
         let approval = match approval {
             Approval::Yes(Ground::OtherShell, _) | Approval::No(_) => approval,
             Approval::Yes(..) => self.settle(session, &question, approval, approver).await,
         };
-        Decision { approval, open }
+        Decision { approval, open, waited }
     }
 
     /// True if an earlier approval that covers more than one call covers this question.
@@ -175,7 +187,7 @@ impl Approvals {
 
     /// Checks that an approval may have this extent, and says why if not.
     fn offered(&self, question: &Question, width: Width, span: Span) -> Result<(), AnswerError> {
-        if question.by == By::Rule {
+        if question.by != By::Default {
             return Err(AnswerError::AsksEveryTime { rule: question.rule.clone() });
         }
         match (span, &self.rules) {
@@ -234,7 +246,7 @@ impl Approvals {
 
 impl From<Approval> for Decision {
     fn from(approval: Approval) -> Self {
-        Self { approval, open: None }
+        Self { approval, open: None, waited: None }
     }
 }
 
@@ -290,6 +302,7 @@ impl Others {
     async fn ask(
         &self,
         mut waiting: Waiting<'_>,
+        wait: Duration,
         question: &Question,
         approver: &dyn Approver,
     ) -> Decision {
@@ -308,19 +321,31 @@ impl Others {
             }
             Either::Left((Err(_), _)) => return Approval::No(Ground::Nobody).into(),
             Either::Right((Approval::No(Ground::Nobody), _)) => {}
+            // The client may have declined without its user; the operator can still say yes.
+            Either::Right((approval @ Approval::No(Ground::ClientDeclined), _)) => {
+                return match waiting.answer.try_recv() {
+                    Ok(Some(Answer::No)) => Answer::No.into(),
+                    Ok(Some(Answer::Yes(_))) | Err(_) => approval.into(),
+                    Ok(None) => Decision { approval, open: Some(waiting.id.clone()), waited: None },
+                };
+            }
             Either::Right((approval, _)) => {
                 return if waiting.withdraw() { Answer::No.into() } else { approval.into() };
             }
         }
-        let left = self.shells.wait.saturating_sub(clock.monotonic().saturating_sub(began));
+        let left = wait.saturating_sub(clock.monotonic().saturating_sub(began));
         announce(&waiting.id, question, approver, left);
         let answered = select(&mut waiting.answer, clock.sleep(left)).await;
         match answered {
             Either::Left((Ok(answer), _)) => answer.into(),
             Either::Left((Err(_), _)) => Approval::No(Ground::Nobody).into(),
             Either::Right(((), _)) => {
-                let open = Some(waiting.id.clone());
-                Decision { approval: Approval::No(Ground::Nobody), open }
+                let waited = clock.monotonic().saturating_sub(began);
+                Decision {
+                    approval: Approval::No(Ground::Nobody),
+                    open: Some(waiting.id.clone()),
+                    waited: (waited.as_secs() > 0).then_some(waited),
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Completes a partly typed argument of a prompt or template with values from its server.
 
+use capstan_model::rpc_code::METHOD_NOT_FOUND;
 use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName, Target};
-use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
 use crate::hub::Hub;

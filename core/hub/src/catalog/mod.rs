@@ -4,6 +4,7 @@
 //! them; `overrides` applies the operator's changes to tools; `schemas` validates arguments;
 //! `providers` converts schemas for model APIs; `facts` caches what is known about items.
 
+mod argument_headers;
 mod completion;
 mod facts;
 mod gather;
@@ -19,12 +20,12 @@ mod uris;
 
 pub(crate) use names::find_public;
 
-pub(crate) use facts::Fact;
+pub(crate) use facts::{Fact, Facts};
 pub(crate) use tool::check as check_arguments;
 pub(crate) use uris::mapped;
 
+pub use argument_headers::RepeatedArguments;
 pub use completion::{Reference, Typing, typed};
-pub use facts::Facts;
 pub use gather::{Ask, Gathered, Patience};
 pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
 pub use names::{Alphabet, MAX_NAME, NameTable, Names};
@@ -53,8 +54,6 @@ pub struct Catalog {
     pub names: Names,
     /// Cache of the schemas that were checked.
     pub schemas: Schemas,
-    /// Cache of the effects and rulings of items.
-    pub facts: Facts,
     /// The operator's changes to tools. `names` uses the same overrides.
     pub overrides: Arc<Overrides>,
 }
@@ -140,7 +139,7 @@ impl Hub {
 
     /// Returns the effect of an item.
     pub(crate) fn effect_of(&self, id: &ItemId, kind: Kind, definition: &Json) -> Effect {
-        self.catalog.facts.effect(&self.policy, id, kind, definition)
+        self.facts.effect(&self.policy, id, kind, definition)
     }
 
     /// Builds the view of one tool from a server's list, with the operator's overrides applied.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use capstan_wire::protocol::INPUT_REQUIRED;
 use capstan_wire::{Json, object};
 
 use crate::pipeline::{Message, SideOp, System, SystemMessage, TaskOp, TaskRequest};
@@ -110,12 +111,12 @@ impl Holds {
 
     fn called(&mut self, answer: &Json, now: Duration) {
         // Covers `taskId` too. Most answers of modern servers have a `resultType` of no interest.
-        if !object::may_mention(answer, &["task", "input_required"]) {
+        if !object::may_mention(answer, &["task", INPUT_REQUIRED]) {
             return;
         }
         let [kind, task, own] = object::peek(answer, ["resultType", "task", "taskId"]);
         let kind = kind.and_then(|kind| kind.read::<String>().ok());
-        if kind.as_deref() == Some("input_required") {
+        if kind.as_deref() == Some(INPUT_REQUIRED) {
             self.asked_until = now.saturating_add(QUESTION);
         }
         let (task, id) = match &task {

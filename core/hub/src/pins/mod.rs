@@ -265,7 +265,7 @@ impl Pins {
             }
             Standing::Unexpected => (Verdict::Deny, "expected_tools".to_owned()),
         };
-        Some(Ruling { verdict, rule: format!("servers.{server}: {why}"), by: By::Rule })
+        Some(Ruling { verdict, rule: format!("servers.{server}: {why}"), by: By::Pins })
     }
 
     /// Returns every tool of a list with its approved definition.

@@ -1,14 +1,14 @@
 //! A call whose audit record is open before the call is assembled.
 
 use capstan_model::{CallError, ItemId};
-use capstan_wire::Json;
+use capstan_wire::{Json, object};
 
 use super::reach::is_uri;
 use super::record::Record;
 use super::resolve::by_uri;
 use super::screen::Passed;
 use super::side::{self, Admission, ApprovalFrom, SideOp};
-use super::{Delivery, Screened, Streaming, walk};
+use super::{Delivery, Screened, Shape, Streaming, walk};
 use crate::hub::Hub;
 use crate::ports::{ResourceLists, Settling, Unwritten};
 use crate::{Call, Outcome, Requester, Session};
@@ -143,20 +143,28 @@ impl<'a> Attempt<'a> {
             Ok(admission) => self.hub.run_side(admission).await,
             Err(error) => Err(error),
         };
-        self.end(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
-        result
+        self.end(result, |answer| answer).await
     }
 
-    /// Ends and records an operation that is not a call.
+    /// Ends and records an operation that is not a call; `answer` is the server's answer in its
+    /// result.
     ///
     /// # Errors
     /// The error in `result`, or that the operation cannot be recorded.
-    pub async fn end(self, result: Result<(), CallError>) -> Result<(), CallError> {
-        let outcome = match &result {
-            Ok(()) => Outcome::Answered,
-            Err(error) => Outcome::Failed(error.code()),
+    pub async fn end<T>(
+        self,
+        result: Result<T, CallError>,
+        answer: impl FnOnce(&T) -> &Json,
+    ) -> Result<T, CallError> {
+        let (outcome, bytes) = match &result {
+            Ok(result) => {
+                let answer = answer(result);
+                let failed = Shape::of(answer).is_error || carries_error(answer);
+                (if failed { Outcome::ToolError } else { Outcome::Answered }, answer.len())
+            }
+            Err(error) => (Outcome::Failed(error.code()), 0),
         };
-        let settling = self.record.end(outcome, 0);
+        let settling = self.record.end(outcome, bytes);
         settled(settling, result).await
     }
 
@@ -168,6 +176,11 @@ impl<'a> Attempt<'a> {
         drop(self.record.close(&Err(error.clone())));
         error
     }
+}
+
+/// True if the description of a task carries the result of a tool that reports a failure.
+fn carries_error(answer: &Json) -> bool {
+    object::get(answer, "result").is_some_and(|result| Shape::of(&result).is_error)
 }
 
 /// Holds a result back until its entry is durable. If the entry cannot be written, an answer is

@@ -1,6 +1,6 @@
 //! Step 6: gets the operator's approval if a rule says `ask`.
 
-use capstan_model::{Binding, CallError};
+use capstan_model::{Binding, CallError, Unapproved};
 use tracing::warn;
 
 use super::permit::Permitted;
@@ -37,7 +37,7 @@ async fn ask(
     (resolved, question): (&Resolved, &Question),
     record: &mut Record<'_>,
 ) -> Result<(), CallError> {
-    let Decision { approval, open } = match resolved.call.part {
+    let Decision { approval, open, waited } = match resolved.call.part {
         // Approved before the server asked for input; it is still the same call.
         Part::Later { approved: true } => Approval::once(Ground::Asked).into(),
         Part::Later { approved: false } | Part::First => {
@@ -53,15 +53,22 @@ async fn ask(
         }
         Approval::No(ground) => {
             record.approved(ground);
-            let (item, rule) = (resolved.id.to_string(), question.rule.clone());
-            Err(match ground {
-                Ground::Refused => CallError::Refused { item, rule },
+            let (item, rule, by) = (resolved.id.clone(), question.rule.clone(), question.by);
+            let why = match ground {
+                Ground::Refused => {
+                    return Err(CallError::Refused { item: item.to_string(), rule });
+                }
+                Ground::ClientDeclined => Unapproved::ClientDeclined,
                 Ground::Nobody
                 | Ground::ByHand
                 | Ground::Asked
                 | Ground::Remembered
-                | Ground::OtherShell => CallError::NotApproved { item, rule, open },
-            })
+                | Ground::OtherShell => match waited {
+                    Some(waited) => Unapproved::Unanswered(waited),
+                    None => Unapproved::Nobody,
+                },
+            };
+            Err(CallError::NotApproved { item, rule, by, why, open })
         }
     }
 }
@@ -73,7 +80,11 @@ async fn pin(hub: &Hub, resolved: &Resolved, ground: Ground) {
     let was_asked = match ground {
         Ground::OtherShell => true,
         Ground::Asked => call.caller.binding == Binding::Free,
-        Ground::ByHand | Ground::Remembered | Ground::Refused | Ground::Nobody => false,
+        Ground::ByHand
+        | Ground::Remembered
+        | Ground::Refused
+        | Ground::ClientDeclined
+        | Ground::Nobody => false,
     };
     if *standing != Standing::New || !was_asked {
         return;

@@ -8,18 +8,10 @@
 //! therefore be neither left out nor taken out of order: its input would be missing. The lease that
 //! `wake` takes is carried to `screen`. A [`Ticket`] cannot be made outside this module:
 //!
-//! ```compile_fail,E0451
-//! fn any<T>() -> T { loop {} }
-//! let forged = capstan_hub::Ticket {
-//!     id: any(),
-//!     kind: any(),
-//!     effect: any(),
-//!     params: any(),
-//!     caller: any(),
-//!     definition: any(),
-//!     items: any(),
-//!     lease: any(),
-//! };
+//! ```compile_fail,E0616
+//! // `offset_of` needs the right to the field and none to the types of the others, of which the
+//! // lease is private as well.
+//! const FORGED: usize = std::mem::offset_of!(capstan_hub::Ticket, id);
 //! ```
 //!
 //! `record` wraps all steps, so that every exit is written to the audit log. [`Outgoing`] is the
@@ -35,6 +27,7 @@ mod admit;
 mod send;
 mod screen;
 mod streaming;
+mod spill;
 
 mod attempt;
 mod outgoing;
@@ -75,15 +68,21 @@ async fn walk(
     requester: Requester<'_>,
     record: &mut Record<'_>,
 ) -> Result<Passed, CallError> {
+    if spill::reads_page(&call.target) {
+        // Boxed because it is rare, to keep the future of every call small.
+        return Box::pin(spill::read(hub, &call, record)).await;
+    }
+    let max_tokens = hub.limits.max_tokens.or(requester.max_tokens);
     let reached = reach::reach(hub, call, requester.resources, record)?;
     let awake = wake::wake(hub, reached).await?;
     let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
-    let settled = settle::settle(hub, resolved, hub.limits.check_arguments)?;
+    let settled = settle::settle(hub, resolved, hub.limits.check_arguments, requester.repeated)?;
     let permitted = permit::permit(hub, settled, record)?;
     let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
     let (answer, lease) = send::send(hub, &mut ticket, requester).await?;
-    screen::screen(hub.limits.max_answer, ticket, answer, lease)
+    let screened = screen::screen(hub.limits.max_answer, ticket, answer, lease)?;
+    spill::shorten(hub, max_tokens, screened).await
 }
 
 /// Looks up the item that `call` names, with the definition that its server lists.
@@ -100,7 +99,7 @@ pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), Ca
 async fn settled(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallError> {
     let first = hub.ids_of(&call.target).next();
     let awake = wake::wake(hub, reach::checked(call, first)?).await?;
-    settle::settle(hub, resolve::find(hub, awake).await?, check)
+    settle::settle(hub, resolve::find(hub, awake).await?, check, None)
 }
 
 /// Runs `call` up to the verdict and returns every rule that was considered.

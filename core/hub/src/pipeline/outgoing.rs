@@ -35,9 +35,9 @@
 
 use std::sync::Arc;
 
+use capstan_model::rpc_code::METHOD_NOT_FOUND;
 use capstan_model::{CallError, ServerName};
 use capstan_wire::Json;
-use capstan_wire::protocol::METHOD_NOT_FOUND;
 
 use super::admit::Ticket;
 use super::side::{Admission, SideOp};
@@ -211,11 +211,17 @@ impl TaskOp {
 // === impl SideOp ===
 
 impl SideOp {
-    /// The method, as named in the revisions before 2026-07-28 that have it.
+    /// The method that completes a value.
+    pub const COMPLETE: &'static str = "completion/complete";
+
+    /// The method that subscribes, in the revisions before 2026-07-28.
+    pub const SUBSCRIBE: &'static str = "resources/subscribe";
+
+    /// The method.
     pub fn method(&self) -> &'static str {
         match self {
-            Self::Complete(_) => "completion/complete",
-            Self::Subscribe => "resources/subscribe",
+            Self::Complete(_) => Self::COMPLETE,
+            Self::Subscribe => Self::SUBSCRIBE,
         }
     }
 }

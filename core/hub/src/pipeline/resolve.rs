@@ -210,7 +210,7 @@ fn offered(
     id: &ItemId,
     items: &Arc<[Item]>,
 ) -> Option<(ItemId, Json, Arc<Fact>)> {
-    let facts = &hub.catalog.facts;
+    let facts = &hub.facts;
     let index = facts.of(&id.server, kind, items);
     let overlay = match kind {
         Kind::Tool => hub.catalog.overrides.learn(&id.server, items),

@@ -92,7 +92,7 @@ impl Shape {
     /// The members that are read.
     pub(crate) const KEYS: [&str; 4] = ["isError", "resultType", "structuredContent", "ttlMs"];
 
-    fn of(result: &Json) -> Self {
+    pub(super) fn of(result: &Json) -> Self {
         let [is_error, result_type, structure, ttl] = object::peek(result, Self::KEYS);
         Self {
             is_error: is_error.is_some_and(|json| json.as_bytes() == b"true"),
@@ -118,8 +118,20 @@ impl Shape {
 // === impl Origin ===
 
 impl Origin {
+    pub(super) fn new(id: ItemId, kind: Kind, caller: Arc<Caller>) -> Self {
+        Self { id, kind, caller }
+    }
+
     pub(super) fn id(&self) -> &ItemId {
         &self.id
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn caller(&self) -> &Caller {
+        &self.caller
     }
 }
 
@@ -131,7 +143,11 @@ impl Screened {
         Self { origin, result, shape }
     }
 
-    /// The result, byte for byte as the server wrote it.
+    pub(super) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// The result, byte for byte as the server wrote it, or the first page of a long one.
     pub fn result(&self) -> &Json {
         &self.result
     }

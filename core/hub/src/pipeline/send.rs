@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use capstan_model::CallError;
+use capstan_model::rpc_code::HEADER_MISMATCH;
 use capstan_wire::object;
-use capstan_wire::protocol::HEADER_MISMATCH;
 
 use super::admit::Ticket;
 use super::outgoing::Outgoing;

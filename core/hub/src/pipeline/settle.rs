@@ -1,5 +1,6 @@
-//! Step 4: fills in the item's own name and the fixed arguments, and checks the schema. The
-//! operator fixes arguments in the configuration. The params are not changed after this step.
+//! Step 4: fills in the item's own name and the fixed arguments, and checks the schema and the
+//! headers that repeat arguments. The operator fixes arguments in the configuration. The params are
+//! not changed after this step.
 //!
 //! A problem with a tool is reported by `permit`, to a caller who may see the tool. A person gets to
 //! know at once that the schema cannot be used.
@@ -8,7 +9,7 @@ use capstan_model::{CallError, Front, ItemId, Kind};
 use capstan_wire::{compose, object};
 
 use super::resolve::Resolved;
-use crate::catalog::check_arguments;
+use crate::catalog::{RepeatedArguments, check_arguments};
 use crate::hub::Hub;
 use crate::{Call, Check};
 
@@ -16,10 +17,11 @@ pub(super) fn settle(
     hub: &Hub,
     mut resolved: Resolved,
     check: Check,
+    repeated: Option<&RepeatedArguments>,
 ) -> Result<Resolved, CallError> {
     resolved.call = with_own_name(resolved.call, &resolved.id)?;
     if resolved.call.target.kind == Kind::Tool
-        && let Err(problem) = settle_tool(hub, &mut resolved, check)
+        && let Err(problem) = settle_tool(hub, &mut resolved, check, repeated)
     {
         let is_hidden = matches!(problem, CallError::Hidden { .. });
         if is_hidden && is_person(&resolved.call) {
@@ -30,8 +32,17 @@ pub(super) fn settle(
     Ok(resolved)
 }
 
-fn settle_tool(hub: &Hub, resolved: &mut Resolved, check: Check) -> Result<(), CallError> {
+fn settle_tool(
+    hub: &Hub,
+    resolved: &mut Resolved,
+    check: Check,
+    repeated: Option<&RepeatedArguments>,
+) -> Result<(), CallError> {
     let Resolved { id, definition, fact, call, .. } = resolved;
+    // Before arguments are filled in: the client repeats its own.
+    if let (Some(repeated), Some(fact)) = (repeated, &*fact) {
+        repeated.check(id, fact.headers(definition), &call.params)?;
+    }
     if hub.catalog.overrides.settles(id) {
         call.params = hub.catalog.overrides.settle(id, call.params.clone())?;
     }

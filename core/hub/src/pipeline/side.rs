@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target};
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target, Unapproved};
 use capstan_wire::{Json, compose, object};
 
 use super::admit::{Ticket, admit};
@@ -17,7 +17,7 @@ use super::screen::check_size;
 use super::settle::with_own_name;
 use crate::hub::Hub;
 use crate::ports::Approver;
-use crate::{Answer, Call, Ground, Session, Unattended};
+use crate::{Answer, Call, Ground, Part, Session, Unattended};
 
 /// Proof that a side request may be sent, with the item and the operation in one value.
 #[derive(Debug)]
@@ -82,8 +82,9 @@ pub(super) async fn walk(
             && !hub.approvals.remember(&session.memory, question)
         {
             record.approved(Ground::Nobody);
-            let (item, rule) = (question.id.to_string(), question.rule.clone());
-            return Err(CallError::NotApproved { item, rule, open: None });
+            let (item, rule, by) = (question.id.clone(), question.rule.clone(), question.by);
+            let why = Unapproved::Nobody;
+            return Err(CallError::NotApproved { item, rule, by, why, open: None });
         }
     }
     let approver = match approval_from {
@@ -134,28 +135,33 @@ impl Hub {
 }
 
 impl Hub {
-    /// Subscribes again to a resource at a server that replaces one in `before`. The subscription
-    /// must have been admitted there, and the rules must still allow `caller` to see the resource.
+    /// Subscribes again to a resource at a server that replaces one in `before`, where the
+    /// subscription must have been admitted. It is decided on again by the rules of this hub; if
+    /// they ask, the operator is asked. It was counted before and is not counted again.
     ///
     /// # Errors
-    /// When there was no such subscription, the rules now forbid it, or the server refuses.
+    /// When there was no such subscription, the rules now forbid it, it is not approved, or the
+    /// server refuses.
     pub async fn resubscribe(
         &self,
         before: &Self,
+        session: &Session,
         caller: &Arc<Caller>,
         id: ItemId,
     ) -> Result<(), CallError> {
-        let call = Call::new(Arc::clone(caller), Target::exact(Kind::Resource, id.clone()), None);
-        let mut attempt = Attempt::at_once(self, &call).by_method(SideOp::Subscribe.method());
-        attempt.found(&id);
         let was_admitted =
             before.servers.get(&id.server).is_some_and(|server| server.is_subscribed(&id.item));
-        let result = if was_admitted && self.shows_resource(caller, &id.server, &id.item) {
-            self.run_side(Admission { id, op: SideOp::Subscribe }).await.map(drop)
-        } else {
-            let (kind, name) = (Kind::Resource, id.to_string());
-            Err(CallError::Unknown { kind, name, nearest: Vec::new() })
+        let target = Target::exact(Kind::Resource, id.clone());
+        let call = Call {
+            part: Part::Later { approved: false },
+            ..Call::new(Arc::clone(caller), target, None)
         };
-        attempt.end(result).await
+        let attempt = Attempt::at_once(self, &call);
+        if !was_admitted {
+            let (kind, name) = (Kind::Resource, id.to_string());
+            return Err(attempt.refuse(CallError::Unknown { kind, name, nearest: Vec::new() }));
+        }
+        let from = ApprovalFrom::OtherShells;
+        attempt.side(session, call, SideOp::Subscribe, from, None).await.map(drop)
     }
 }

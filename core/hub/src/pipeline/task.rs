@@ -73,12 +73,12 @@ impl Hub {
         requester: Requester<'a>,
     ) -> impl Future<Output = Result<Json, CallError>> + Send + 'a {
         // Opened here and not in the future, which may be dropped before it runs.
-        let mut attempt = Attempt::at_once(self, &handle.call_of(caller)).by_method(op.method());
+        let call = Call { params: params.clone(), ..handle.call_of(caller) };
+        let mut attempt = Attempt::at_once(self, &call).by_method(op.method());
         attempt.found(&handle.of);
         async move {
             let result = self.ask_task(caller, handle, op, params, requester).await;
-            attempt.end(result.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
-            result
+            attempt.end(result, |answer| answer).await
         }
     }
 
@@ -130,7 +130,7 @@ impl Hub {
         let mut record = Record::open(self, &first.call_of(caller));
         record.by_method(TaskSubscription::METHOD);
         record.meant(&first.of);
-        let entry = record.keep();
+        let mut entry = record.keep();
         let owned = handles.iter().try_for_each(|handle| handle.check_owner(caller));
         let server = owned.and_then(|()| self.task_server(first).cloned());
         let ids = handles.iter().filter(|handle| handle.server() == first.server());
@@ -141,6 +141,7 @@ impl Hub {
                 Ok(server) => send(server, Outgoing::follow(&subscription)).await,
                 Err(error) => Err(error.clone()),
             };
+            entry.add(result.as_ref().map_or(0, Json::len));
             entry.end(match &result {
                 Ok(_) => Outcome::Answered,
                 Err(error) => Outcome::Failed(error.code()),

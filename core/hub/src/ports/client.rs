@@ -1,7 +1,7 @@
 //! The ports for the client side of a front, and the questions and notices that it receives.
 
 use capstan_model::ServerName;
-use capstan_wire::protocol::METHOD_NOT_FOUND;
+use capstan_model::rpc_code::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
 use super::BoxFuture;

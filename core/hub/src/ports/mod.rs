@@ -2,8 +2,9 @@
 //!
 //! Servers and the clock are defined here, the client of a call in `client`, the resources that it
 //! sees in `resources`, decisions on calls in `approver`, messages that belong to no call in `listener`, the audit log in `audit`, storage in
-//! `store`, `pins` and `rules`, and manifests and usage of servers in `life`.
+//! `store`, `pins`, `rules` and `answers`, and manifests and usage of servers in `life`.
 
+mod answers;
 mod approver;
 mod audit;
 mod client;
@@ -14,6 +15,7 @@ mod resources;
 mod rules;
 mod store;
 
+pub use answers::{AnswerFiles, AnswerOwner, ListedAnswer, SavedAnswer};
 pub use approver::{Approval, Approver, Question};
 pub use audit::{AuditLog, Settling, Unwritten};
 pub use client::{

@@ -81,7 +81,7 @@ impl Scene {
             store: Arc::<Kept>::clone(&self.store),
             clock: Arc::clone(self.world.hub.clock()),
             policy: policy.to_owned(),
-            wait,
+            wait: Some(wait),
             seed: 7,
         };
         let spans = vec![Span::Session, Span::Saved];

@@ -29,8 +29,8 @@ async fn a_call_that_another_shell_says_no_to_does_not_run() {
     let scene = Scene::new();
     let ran = scene.call_answered("files__write", "{}", Answer::No).await;
     let error = ran.unwrap_err();
-    let text =
-        "`files__write` was refused when approval was requested (rule `permissions.default: ask`)";
+    let text = "`files__write` was refused by the operator, who was asked because of rule \
+                `permissions.default: ask`";
     assert_eq!((error.to_string().as_str(), error.hint()), (text, None));
     assert_eq!(scene.grounds(), ["refused"]);
 }
@@ -59,6 +59,41 @@ async fn of_two_answers_at_once_a_no_counts() {
         assert!(matches!(ran, Err(CallError::Refused { .. })), "{ran:?}");
         assert_eq!(scene.grounds(), ["refused"]);
     }
+}
+
+/// Issue 15, number 19: a client without a user declines by itself.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_its_client_declines_does_not_run_until_the_operator_approves_it() {
+    let scene = Scene::new();
+    let declines = || says(Approval::No(Ground::ClientDeclined));
+    let calling =
+        || scene.call_in(&scene.world.session, call("files__write", r#"{"path":"x"}"#), declines());
+    let error = calling().await.unwrap_err();
+    let text = "`files__write` needs an approval by rule `permissions.default: ask`, and the client \
+                declined; a client that runs without a user declines by itself";
+    assert_eq!(error.to_string(), text);
+    let CallError::NotApproved { open: Some(id), .. } = &error else { panic!("{error:?}") };
+    let hint = error.hint().unwrap();
+    assert!(hint.contains(&format!("`capstan approvals yes {id}`")), "{hint}");
+    assert!(hint.contains("write `allow = [\"files__write\"]` under `[permissions]`"), "{hint}");
+    let other =
+        scene.call_in(&scene.world.session, call("files__write", r#"{"path":"y"}"#), declines());
+    scene.answer(id, ONCE).await;
+    other.await.unwrap_err();
+    calling().await.unwrap();
+    calling().await.unwrap_err();
+    let no = "client_declined";
+    assert_eq!(scene.grounds(), [no, no, "other_shell", no]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_says_how_long_nobody_answered() {
+    let mut scene = Scene::new();
+    let waited = scene.call("files__write", "{}").await.unwrap_err().to_string();
+    assert!(waited.ends_with(", and nobody answered within 15s"), "{waited}");
+    scene.restart("1", Duration::ZERO);
+    let at_once = scene.call("files__write", "{}").await.unwrap_err().to_string();
+    assert!(at_once.ends_with(", and there was nobody to ask"), "{at_once}");
 }
 
 #[tokio::test(start_paused = true)]

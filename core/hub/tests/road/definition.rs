@@ -11,7 +11,7 @@ use futures::FutureExt;
 use futures::future::ready;
 
 use super::{Scene, files, unreachable};
-use crate::world::{Person, Server, json};
+use crate::world::{Person, Server, json, policy};
 
 /// The tools of `files`, with this description.
 fn listed(text: &str) -> Arc<[Item]> {
@@ -84,4 +84,23 @@ async fn a_definition_that_is_swapped_by_a_restart_is_not_called_again() {
     let error = scene.call("files__read").await.unwrap_err();
     assert!(error.to_string().contains("nothing was sent"), "{error}");
     assert_eq!((scene.served().len(), ran.lock().unwrap().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_hub_with_other_rules_uses_no_ruling_of_the_one_that_it_replaces() {
+    let list = listed("reads a file");
+    let lists = move |_: Listing| ready(Ok(Arc::clone(&list))).boxed();
+    let mut scene = Scene::with_server(Server { lists: Box::new(lists), ..files() });
+    for (deny, ask, allow, runs) in [
+        (&[][..], &[][..], &["read"][..], true),
+        (&["read"], &[], &["read"], false),
+        (&[], &["read"], &["read"], false),
+        (&[], &[], &["read"], true),
+    ] {
+        // The catalog, with the same list in it, is shared.
+        let rules = Arc::new(policy(deny, ask, allow).compile());
+        scene.world.change(|hub| hub.policy = rules);
+        let called = scene.call("files__read").await;
+        assert_eq!(called.is_ok(), runs, "{deny:?} {ask:?} {allow:?}: {called:?}");
+    }
 }

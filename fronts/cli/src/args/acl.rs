@@ -19,20 +19,32 @@ pub enum AclCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     capstan acl classify\n  \
-    capstan acl classify --server github\n  \
+    capstan acl classify github\n  \
     capstan acl classify --file tools.jsonl --json\n\n\
     A tool whose effect is unknown counts as one that writes. To correct an effect, set \
     `effect = { read = [\"…\"], write = [\"…\"] }` in the server's configuration.")]
 pub struct ClassifyArgs {
     /// Only this server
-    #[arg(long, value_name = "NAME")]
+    #[arg(value_name = "SERVER", conflicts_with = "server_option")]
     pub server: Option<String>,
+    /// Only this server, as `SERVER`
+    #[arg(long = "server", id = "server_option", value_name = "SERVER", hide = true)]
+    pub server_option: Option<String>,
     /// Classify the tool definitions in this file, one JSON object per line, instead of starting servers
     #[arg(long, value_name = "TOOLS.jsonl")]
     pub file: Option<PathBuf>,
     /// The time to wait for servers.
     #[command(flatten)]
     pub wait: WaitArgs,
+}
+
+// === impl ClassifyArgs ===
+
+impl ClassifyArgs {
+    /// The only server to classify.
+    pub fn only(&self) -> Option<&str> {
+        self.server.as_deref().or(self.server_option.as_deref())
+    }
 }
 
 /// `capstan acl check`.

@@ -6,9 +6,13 @@ use clap::{Args, Subcommand};
 /// Approval on the terminal.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct AskArgs {
-    /// Ask on the terminal if the rules require approval; without a terminal the call is refused
+    /// Ask on the terminal also if only the default requires approval; without a terminal the call is
+    /// refused
     #[arg(long)]
     pub ask: bool,
+    /// Answer yes on the terminal if a rule asks; without a terminal the call is refused
+    #[arg(long, short, conflicts_with = "ask")]
+    pub yes: bool,
 }
 
 /// `capstan approvals`.

@@ -30,7 +30,8 @@ pub struct ResourcesArgs {
     written unchanged to a pipe or a file.")]
 pub struct ReadArgs {
     // The indices are explicit because completions take the arguments apart and rebuild them.
-    /// The resource as `@server:uri`, or `@server:name` for a resource or template of that name
+    /// The resource as `@server:uri`, or `@server:name` for a resource or template of that name; or a page
+    /// of a long answer, `capstan://answers/ID?page=N`
     #[arg(index = 1)]
     pub resource: String,
     /// Values for the placeholders of a template, in order or as `name=value`

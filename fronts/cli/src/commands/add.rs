@@ -23,7 +23,7 @@ const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 /// and the first `--` of an `add`, wherever it is.
 pub(crate) fn normalise(command: &clap::Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let Some(mut verb) = verb_at(command, &words, 1) else { return words };
-    if words.get(verb).is_some_and(|word| word == "mcp") && words.len() > verb + 1 {
+    if has_alias(command, &words) {
         words.remove(verb);
         verb = verb_at(command, &words, verb).unwrap_or(verb);
     }
@@ -34,6 +34,12 @@ pub(crate) fn normalise(command: &clap::Command, mut words: Vec<OsString>) -> Ve
         words.remove(at);
     }
     words
+}
+
+/// True if `mcp` stands before the verb.
+pub(crate) fn has_alias(command: &clap::Command, words: &[OsString]) -> bool {
+    let verb = verb_at(command, words, 1);
+    verb.is_some_and(|at| words.get(at).is_some_and(|word| word == "mcp") && words.len() > at + 1)
 }
 
 /// The index of the first word from `start` on that is neither an option nor the value of one.

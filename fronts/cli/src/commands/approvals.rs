@@ -10,8 +10,7 @@ use capstan_text::clean::one_line;
 use capstan_text::confirm;
 use capstan_text::form::{Prompter, Terminal};
 use capstan_text::panel::{self, After};
-use capstan_text::screen::{has_person, stdout_is_terminal, width};
-use capstan_text::table::table;
+use capstan_text::screen::{has_person, stdout_is_terminal};
 use serde_json::{Value, json};
 
 use crate::args::{ApprovalsArgs, ApprovalsCommand, ShowArgs};
@@ -61,7 +60,7 @@ async fn list(context: &Context) -> Result<Exit, AppError> {
     }
     let headers = ["ID", "STATE", "CALLER", "TOOL", "EFFECT", "RULE", "AGE", "ARGUMENTS"];
     let rows: Vec<Vec<String>> = seen.questions.iter().map(row).collect();
-    context.print.data(&table(&headers, &rows, width()));
+    context.print.table(&headers, &rows);
     context.print.hint("`capstan approvals show ID` shows a call with all of its arguments");
     Ok(Exit::Ok)
 }

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use capstan_app::{AppError, AuditMark, AuditQuery, AuditRow, AuditWhole, Errors, Setup};
 use capstan_text::clean::one_line;
-use capstan_text::screen::width;
-use capstan_text::table::table;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -57,7 +55,7 @@ pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, App
         Show::Table if rows.is_empty() => context.print.note("no calls so far"),
         Show::Table => {
             let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
-            context.print.data(&table(&HEADERS, &cells, width()));
+            context.print.table(&HEADERS, &cells);
         }
     }
     Ok(Exit::Ok)

@@ -1,17 +1,19 @@
 //! `capstan call`: runs one tool.
 
+use std::fs::File;
 use std::io::{self, Read};
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
 
-use capstan_app::AppError;
 use capstan_app::api::CallTool;
+use capstan_app::{AppError, ErrorKind};
 use capstan_model::Kind;
-use capstan_text::answer;
-use capstan_text::arguments::{self, ArgumentError};
+use capstan_text::answer::{self, Attachment};
+use capstan_text::arguments::{ArgumentError, Given, Input, needs_input};
 use capstan_text::form::Elicit;
 use capstan_text::screen::has_person;
 use capstan_wire::Json;
 
+use super::read::write;
 use crate::args::{AskArgs, CallArgs};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -19,15 +21,18 @@ use crate::person::{Confirm, Manner, Person, Typed};
 
 pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, AppError> {
     let manner = manner(args.elicit.as_deref(), args.ask)?;
-    let stdin = read_stdin(&args.arguments).await;
-    let typed = Typed::Arguments(args.arguments.clone(), Mutex::new(Some(stdin)));
+    let typed = Typed::Arguments(read_words(&args.arguments, &args.tool).await?);
     let message = format!("calling `{}`", args.tool);
     let person = Person::new(&context.print, manner, typed, &message);
-    let called = context.run(CallTool { name: args.tool.clone() }, person).await?;
-    if context.print.wants_json() {
-        context.print.bytes(called.result.as_bytes());
-    } else {
-        context.print.data(&answer::text(Kind::Tool, &called.result));
+    let file = args.output.as_deref();
+    check_folder(file)?;
+    let max_tokens = context.print.max_tokens().filter(|_| file.is_none());
+    let called = context.run(CallTool { name: args.tool.clone(), max_tokens }, person).await;
+    let called = called.map_err(|error| with_full_name(context, args, error))?;
+    match file.filter(|_| !called.is_error) {
+        Some(file) => save(context, file, &called.result)?,
+        None if context.print.wants_json() => context.print.bytes(called.result.as_bytes()),
+        None => context.print.data(&answer::text(Kind::Tool, &called.result)),
     }
     if called.is_error {
         context.print.error(&format!("`{}` reported an error", called.id));
@@ -36,11 +41,73 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, AppE
     Ok(Exit::Ok)
 }
 
+/// Checks that a file can be created, before a call that may not be repeatable runs.
+fn check_folder(file: Option<&Path>) -> Result<(), AppError> {
+    let Some(file) = file else { return Ok(()) };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if folder.is_some_and(|folder| !folder.is_dir()) || file.is_dir() {
+        let problem = if file.is_dir() { "it is a folder" } else { "its folder does not exist" };
+        return Err(AppError::usage(format!("cannot write to {}: {problem}", file.display())));
+    }
+    Ok(())
+}
+
+/// Writes an answer to a file: its images and other bytes, else its text.
+///
+/// Of several, each gets a file with a number. Text beside bytes is printed.
+fn save(context: &Context, file: &Path, result: &Json) -> Result<(), AppError> {
+    if context.print.wants_json() {
+        return write(file, result.as_bytes());
+    }
+    let attached = answer::attachments(result);
+    if attached.is_empty() {
+        return write(file, answer::plain_text(result).as_bytes());
+    }
+    context.print.data(&answer::text(Kind::Tool, result));
+    let is_one = attached.len() == 1;
+    for (at, Attachment { mime, bytes }) in attached.iter().enumerate() {
+        let file = if is_one { file.to_owned() } else { numbered(file, at + 1) };
+        write(&file, bytes)?;
+        let size = answer::size(bytes.len());
+        context.print.note(&format!("wrote {} ({mime}, {size})", file.display()));
+    }
+    Ok(())
+}
+
+/// Adds a number to the name of a file: `a.png` becomes `a-2.png`.
+fn numbered(file: &Path, number: usize) -> PathBuf {
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+    let end = file.extension().map(|end| format!(".{}", end.to_string_lossy()));
+    file.with_file_name(format!("{stem}-{number}{}", end.unwrap_or_default()))
+}
+
+/// Suggests `server__tool` for a tool without its server, and for a server and a tool in two words.
+fn with_full_name(context: &Context, args: &CallArgs, error: AppError) -> AppError {
+    if error.kind != ErrorKind::NotFound {
+        return error;
+    }
+    let remembered = context.app.names.remembered(Kind::Tool);
+    let ids = remembered.iter().flat_map(|(server, tools)| {
+        let second = args.arguments.first().filter(|_| *server == args.tool);
+        let wanted = second.unwrap_or(&args.tool);
+        tools
+            .iter()
+            .filter(move |tool| *tool == wanted)
+            .map(move |tool| format!("{server}__{tool}"))
+    });
+    match ids.collect::<Vec<_>>().as_slice() {
+        [] => error,
+        ids => {
+            let ids: Vec<String> = ids.iter().map(|id| format!("`capstan call {id}`")).collect();
+            error.hint(format!("did you mean {}?", ids.join(" or ")))
+        }
+    }
+}
+
 /// Parses the arguments for a tool without looking up its schema.
 pub(super) async fn read_arguments(words: &[String], tool: &str) -> Result<Json, AppError> {
-    let anything = Json::empty_object();
-    let stdin = read_stdin(words).await;
-    arguments::build(words, || stdin, &anything).map_err(|error| bad_arguments(tool, &error))
+    let given = read_words(words, tool).await?;
+    given.build(&Json::empty_object()).map_err(|error| bad_arguments(tool, &error))
 }
 
 fn bad_arguments(tool: &str, error: &ArgumentError) -> AppError {
@@ -73,19 +140,38 @@ fn elicit(choice: Option<&str>) -> Result<Elicit, AppError> {
     }
 }
 
-/// Reads stdin to its end, if a word refers to it.
+/// The standard input and the files of this process.
+struct Here;
+
+impl Input for Here {
+    fn stdin(&self, limit: usize) -> io::Result<Vec<u8>> {
+        read(io::stdin(), limit)
+    }
+
+    fn file(&self, path: &str, limit: usize) -> io::Result<Vec<u8>> {
+        read(File::open(path)?, limit)
+    }
+}
+
+/// Reads to the end, but at most one byte more than allowed, so that more can be detected.
+fn read(source: impl Read, limit: usize) -> io::Result<Vec<u8>> {
+    let limit = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);
+    let mut bytes = Vec::new();
+    source.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads stdin and files that the words refer to.
 ///
 /// It runs before anything is started and in its own thread, so that signals are handled and no
 /// server waits.
-async fn read_stdin(words: &[String]) -> io::Result<String> {
-    if !words.iter().any(|word| word == "-") {
-        return Ok(String::new());
-    }
-    let read = tokio::task::spawn_blocking(|| {
-        let mut text = String::new();
-        // One byte more than allowed, so that input that is too large is detected.
-        let limit = u64::try_from(arguments::MAX_STDIN).unwrap_or(u64::MAX).saturating_add(1);
-        io::stdin().take(limit).read_to_string(&mut text).map(|_| text)
-    });
-    read.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+async fn read_words(words: &[String], tool: &str) -> Result<Given, AppError> {
+    let (words, is_slow) = (words.to_vec(), needs_input(words));
+    let given = if is_slow {
+        let read = tokio::task::spawn_blocking(|| Given::read(words, &Here));
+        read.await.unwrap_or_else(|error| Err(ArgumentError::Stdin(io::Error::other(error))))
+    } else {
+        Given::read(words, &Here)
+    };
+    given.map_err(|error| bad_arguments(tool, &error))
 }

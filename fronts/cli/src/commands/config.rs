@@ -2,8 +2,6 @@
 
 use capstan_app::AppError;
 use capstan_config::Severity;
-use capstan_text::screen::width;
-use capstan_text::table::table;
 use serde_json::json;
 
 use crate::args::ConfigCommand;
@@ -68,6 +66,6 @@ fn show(context: &Context) -> Result<Exit, AppError> {
     }
     let cells: Vec<Vec<String>> =
         shown.iter().map(|s| vec![s.key.clone(), s.value.clone(), s.origin.clone()]).collect();
-    context.print.data(&table(&["KEY", "VALUE", "ORIGIN"], &cells, width()));
+    context.print.table(&["KEY", "VALUE", "ORIGIN"], &cells);
     Ok(Exit::Ok)
 }

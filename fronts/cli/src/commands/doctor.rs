@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use capstan_app::{AppError, Check, CheckStatus, Setup, check_servers};
 use capstan_config::Severity;
+use capstan_safety::clean::clean;
 
 use super::serve;
 use crate::args::DoctorArgs;
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::print::{GREEN, RED, YELLOW, as_typed};
 use crate::spinner::Spinner;
 
 /// Default time limit for each server.
@@ -26,14 +28,24 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Ap
         .problems
         .iter()
         .any(|problem| problem.severity == Severity::Error && problem.server.is_none());
-    if !fatal {
-        let hub = context.app.hubs.build(&setup)?;
-        let only = only.map(|entry| &entry.name);
-        let waiting = Spinner::new(&context.print, "starting every server");
-        let limit = args.wait.unwrap_or(USUAL_WAIT);
-        checks.extend(check_servers(&hub, &setup, only, limit).await);
-        drop(waiting);
-        hub.close().await;
+    match context.app.hubs.build(&setup) {
+        _ if fatal => checks.push(Check::warning(
+            "servers",
+            "not started, because the configuration has errors",
+            "correct the errors above, then run `capstan doctor` again",
+        )),
+        Err(error) => {
+            let fix = error.hint.unwrap_or_else(|| "correct the errors above".to_owned());
+            checks.push(Check::error("servers", error.message, fix));
+        }
+        Ok(hub) => {
+            let only = only.map(|entry| &entry.name);
+            let waiting = Spinner::new(&context.print, "starting every server");
+            let limit = args.wait.unwrap_or(USUAL_WAIT);
+            checks.extend(check_servers(&hub, &setup, only, limit).await);
+            drop(waiting);
+            hub.close().await;
+        }
     }
     show(context, &setup, &checks);
     let bad = checks.iter().any(|check| check.status == CheckStatus::Error);
@@ -51,16 +63,16 @@ fn show(context: &Context, setup: &Setup, checks: &[Check]) {
         return;
     }
     for check in checks {
-        let glyph = match check.status {
-            CheckStatus::Ok => "●",
-            CheckStatus::Warning => "◐",
-            CheckStatus::Error => "○",
+        let (glyph, style) = match check.status {
+            CheckStatus::Ok => ("●", GREEN),
+            CheckStatus::Warning => ("◐", YELLOW),
+            CheckStatus::Error => ("○", RED),
         };
         let status = check.status.as_str();
-        let (name, detail) = (&check.check, set_in(&check.detail));
-        context.print.data(&format!("{glyph} {status:8}{name}: {detail}"));
+        let found = format!("{}: {}", check.check, set_in(&check.detail));
+        context.print.exactly(&format!("{style}{glyph} {status:8}{style:#}{}", clean(&found)));
         if let Some(fix) = &check.fix {
-            context.print.data(&format!("           fix: {}", set_in(fix)));
+            context.print.data(&format!("           fix: {}", as_typed(&set_in(fix))));
         }
     }
     if setup.loaded.config.servers.is_empty() {

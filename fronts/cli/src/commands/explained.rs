@@ -5,7 +5,7 @@ use capstan_hub::Explanation;
 use capstan_model::{Effect, Verdict};
 use capstan_policy::Step;
 use capstan_text::clean::one_line;
-use capstan_text::screen::width;
+use capstan_text::screen::stderr_width;
 use capstan_text::table::table;
 use serde::Serialize;
 
@@ -52,16 +52,16 @@ pub(super) fn tell_unknown_roles(print: &Printer, setup: &Setup, roles: &[String
     }
 }
 
-/// The evaluated rules, in order, as a table.
-pub(super) fn steps(steps: &[Step]) -> String {
-    let cells: Vec<Vec<String>> = steps
-        .iter()
-        .map(|step| {
-            let said = step.verdict.map_or("-", Verdict::as_str);
-            vec![step.engine.to_owned(), said.to_owned(), step.rule.clone()]
-        })
-        .collect();
-    table(&["ENGINE", "SAYS", "RULE"], &cells, width())
+/// The headers of evaluated rules.
+pub(super) const STEP_HEADERS: [&str; 3] = ["ENGINE", "SAYS", "RULE"];
+
+/// The evaluated rules, in order, as rows of a table.
+pub(super) fn steps(steps: &[Step]) -> Vec<Vec<String>> {
+    let row = |step: &Step| {
+        let said = step.verdict.map_or("-", Verdict::as_str);
+        vec![step.engine.to_owned(), said.to_owned(), step.rule.clone()]
+    };
+    steps.iter().map(row).collect()
 }
 
 /// Prints the rules that could apply if arguments were given.
@@ -70,5 +70,5 @@ pub(super) fn tell_by_arguments(print: &Printer, by_arguments: &[Step]) {
         return;
     }
     print.note("\nthis verdict is for a call without arguments; with arguments, these rules may match first:");
-    print.note(&steps(by_arguments));
+    print.note(&table(&STEP_HEADERS, &steps(by_arguments), stderr_width()));
 }

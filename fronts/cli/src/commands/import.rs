@@ -8,7 +8,6 @@ use capstan_import::Client;
 use capstan_import::servers::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
 use capstan_text::form::{Prompter, Terminal};
 use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, width};
-use capstan_text::table::table;
 use serde_json::json;
 
 use super::add::scope_of;
@@ -84,7 +83,7 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
         let mut of_client = Vec::new();
         for path in context.app.clients.files(*client, scope) {
             // The older file is used only if the newer one has no server.
-            let older = path.ends_with("caliban/mcp.toml");
+            let older = *client == Client::Caliban && path.ends_with("mcp.toml");
             if older && !of_client.is_empty() {
                 continue;
             }
@@ -167,7 +166,7 @@ fn nothing(context: &Context, args: &ImportArgs, file: &ConfigFile) -> Result<Ex
     if context.print.wants_json() {
         let none: [(); 0] = [];
         context.print.json(&json!({
-            "file": file.path, "servers": none, "variables": none, "written": false
+            "file": file.path, "limits": none, "servers": none, "variables": none, "written": false
         }));
     }
     context.print.note("no other client has servers configured");
@@ -193,7 +192,7 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         })
         .collect();
     let headers = ["CLIENT", "FILE", "SERVER", "TARGET", "STATE"];
-    context.print.data(&table(&headers, &cells, width()));
+    context.print.table(&headers, &cells);
     // The table may be too narrow for the reasons, which are what the user has to act on.
     for row in made.rows.iter().filter(|_| width().is_some()) {
         if let State::Unusable { .. } = &row.state {
@@ -219,6 +218,12 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
             context.print.warning(&format!("{why}; nothing is written"));
             context.print.hint(&format!("`chmod 600 {path}`, or `--secrets env`"));
         }
+    }
+    for limit in &made.limits {
+        let path = file.path.display();
+        context
+            .print
+            .note(&format!("`{limit}` is imported too, and applies to all servers of {path}"));
     }
     tell_variables(context, made);
 }
@@ -253,6 +258,7 @@ fn finish(context: &Context, made: &Plan, file: &ConfigFile, outcome: Outcome) {
     if context.print.wants_json() {
         context.print.json(&json!({
             "file": file.path,
+            "limits": made.limits,
             "servers": made.rows,
             "variables": made.variables,
             "written": outcome == Outcome::Written,

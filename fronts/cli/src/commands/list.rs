@@ -1,9 +1,7 @@
 //! `capstan list`: lists the servers with their states.
 
-use capstan_app::AppError;
-use capstan_app::api::{ListServers, ServerRow};
-use capstan_text::screen::width;
-use capstan_text::table::table;
+use capstan_app::api::{ListServers, ServerRow, configured_servers};
+use capstan_app::{AppError, ErrorKind};
 
 use crate::args::WaitArgs;
 use crate::context::Context;
@@ -12,7 +10,11 @@ use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
-    let listed = context.run(ListServers { wait: Context::patience(args) }, person).await?;
+    let list = ListServers { wait: Context::patience(args) };
+    let listed = match context.run(list, person).await {
+        Err(error) if error.kind == ErrorKind::Config => return Err(despite(context, error)),
+        listed => listed?,
+    };
     if context.print.wants_json() {
         context.print.json(&listed.rows);
     } else if let Some(none) = listed.none {
@@ -24,6 +26,17 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppE
         context.print.warning(&format!("the gateway does not use the current files: {trouble}"));
     }
     Ok(context.exit_without(listed.required.as_ref()))
+}
+
+/// Shows the servers of the files that can be read although the configuration has errors; nothing
+/// is started.
+fn despite(context: &Context, error: AppError) -> AppError {
+    let Ok(setup) = context.app.configs.load(&context.selection) else { return error };
+    let rows = configured_servers(&setup);
+    if !context.print.wants_json() && !rows.is_empty() {
+        show(context, &rows);
+    }
+    error
 }
 
 /// Formats a time in the largest unit that divides it.
@@ -54,10 +67,13 @@ fn show(context: &Context, rows: &[ServerRow]) {
         })
         .collect();
     let headers = ["SERVER", "STATE", "TOOLS", "TOKENS", "CALLS/H", "STOPS", "SCOPE", "TARGET"];
-    context.print.data(&table(&headers, &cells, width()));
+    context.print.table(&headers, &cells);
     for row in rows {
         if let Some(error) = &row.error {
             context.print.note(&format!("{} {}: {error}", row.state.glyph().as_str(), row.name));
+        }
+        if let Some(advice) = &row.advice {
+            context.print.hint(&format!("`{}`: {advice}", row.name));
         }
     }
 }

@@ -18,7 +18,7 @@ mod list;
 mod man;
 mod networks;
 mod offers;
-mod options;
+pub(crate) mod options;
 mod pins;
 mod policy;
 pub(crate) mod prompt;
@@ -36,6 +36,8 @@ mod why;
 
 use capstan_app::AppError;
 use capstan_app::api::Missing;
+use capstan_model::ServerName;
+use capstan_text::clean::one_line;
 
 use crate::args::{Cli, Command};
 use crate::context::Context;
@@ -77,14 +79,24 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> 
     }
 }
 
-/// Reports servers that are missing from a list.
+/// Reports servers that are missing from a list: in one line, with the reason if it is only one.
 pub(crate) fn tell_missing(print: &Printer, missing: &Missing) {
-    for error in &missing.failed {
-        print.warning(error);
+    match missing.failed.as_slice() {
+        [] => {}
+        [(_, error)] => print.warning(&one_line(error, usize::MAX)),
+        several => {
+            let names = named(several.iter().map(|(name, _)| name));
+            print.warning(&format!("{} servers are not usable: {names}", several.len()));
+            print.hint("`capstan doctor` says why");
+        }
     }
     if !missing.pending.is_empty() {
-        let names: Vec<String> = missing.pending.iter().map(|name| format!("`{name}`")).collect();
-        print.warning(&format!("no answer yet from {}", names.join(", ")));
+        print.warning(&format!("no answer yet from {}", named(missing.pending.iter())));
         print.hint("`--wait 30s` waits longer; `capstan doctor` finds the cause");
     }
+}
+
+/// The names of servers, as a list in a sentence.
+pub(crate) fn named<'a>(servers: impl Iterator<Item = &'a ServerName>) -> String {
+    servers.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -11,8 +11,6 @@ use capstan_model::ServerName;
 use capstan_safety::clean::clean;
 use capstan_text::clean::one_line;
 use capstan_text::panel;
-use capstan_text::screen::width;
-use capstan_text::table::table;
 use serde::Serialize;
 use similar::TextDiff;
 
@@ -21,23 +19,40 @@ use crate::args::PinsArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
+use crate::print::counted;
 
-/// One tool, as `--json` prints it.
+/// One tool, or a server whose tools were not checked, as `--json` prints it.
 #[derive(Serialize)]
 struct Row {
     server: String,
-    tool: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
     standing: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<String>,
-    now: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
+
+/// The tools that were checked, and the servers that were not.
+struct Checked {
+    servers: usize,
+    tools: usize,
+    /// Number of tools that differ from their pins.
+    odd: usize,
+    missing: Missing,
+}
+
+/// The standing of a server that did not answer.
+const UNCHECKED: &str = "unchecked";
 
 pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppError> {
     let local = context.local()?;
     let hub = &*local.hub;
     let person = Person::watching(&context.print, "waiting for the servers");
-    local.tell_problems(&person, |_| true);
+    local.tell_problems_of_list(&person);
     let gathered = match &args.server {
         Some(name) => local.gather_one(&person, Listing::Tools, name).await?,
         None => local.gather(&person, Listing::Tools, Context::patience(&args.wait)).await,
@@ -49,11 +64,17 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
         reviews.extend(all.into_iter().map(|review| (server.clone(), review)));
     }
     refuse_unknown(args, &reviews)?;
+    let checked = Checked {
+        servers: gathered.lists.len(),
+        tools: reviews.len(),
+        odd: reviews.iter().filter(|(_, review)| review.standing != Standing::Approved).count(),
+        missing: Missing::of(hub, &gathered),
+    };
     let is_named = |tool: &String| args.tool.is_empty() || args.tool.contains(tool);
     reviews.retain(|(_, review)| {
         is_named(&review.tool) && (args.all || review.standing != Standing::Approved)
     });
-    show(context, args, &reviews);
+    show(context, args, &reviews, &checked);
     if args.approve {
         approve(context, hub, &gathered, &reviews).await?;
         if args.server.is_some() {
@@ -66,8 +87,11 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
             );
         }
     }
-    tell_missing(&context.print, &Missing::of(hub, &gathered));
-    Ok(context.exit_without(local.required(gathered.failed.keys()).as_ref()))
+    tell_missing(&context.print, &checked.missing);
+    let exit = context.exit_without(local.required(gathered.failed.keys()).as_ref());
+    // A check that left servers out is no check of them.
+    let is_incomplete = exit == Exit::Ok && checked.unchecked() > 0;
+    Ok(if is_incomplete { Exit::Unreachable } else { exit })
 }
 
 fn refuse_unknown(args: &PinsArgs, reviews: &[(ServerName, Review)]) -> Result<(), AppError> {
@@ -117,18 +141,18 @@ async fn approve(
     Ok(())
 }
 
-fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
+fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)], checked: &Checked) {
     if context.print.wants_json() {
-        let rows: Vec<Row> = reviews.iter().map(Row::new).collect();
-        context.print.json(&rows);
+        let rows = reviews.iter().map(Row::new).chain(checked.missing_rows());
+        context.print.json(&rows.collect::<Vec<_>>());
         return;
     }
     if reviews.is_empty() {
-        context.print.note("every tool matches its pin");
+        context.print.note(&checked.summary());
         return;
     }
     let cells: Vec<Vec<String>> = reviews.iter().map(cells).collect();
-    context.print.data(&table(&["SERVER", "TOOL", "STANDING"], &cells, width()));
+    context.print.table(&["SERVER", "TOOL", "STANDING"], &cells);
     if args.server.is_some() || args.approve {
         for (_, review) in reviews {
             let diff = difference(review);
@@ -138,6 +162,7 @@ fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)]) {
             }
         }
     }
+    context.print.note(&checked.summary());
     let is_open = reviews.iter().any(|(_, review)| review.standing != Standing::Approved);
     match &args.server {
         _ if args.approve => {}
@@ -164,11 +189,50 @@ fn broken(error: &StoreError) -> AppError {
     AppError::internal(format!("{error}{cause}"))
 }
 
+// === impl Checked ===
+
+impl Checked {
+    /// Number of servers that were not checked. Disabled servers do not count.
+    fn unchecked(&self) -> usize {
+        self.missing.failed.len() + self.missing.pending.len()
+    }
+
+    /// The number of checked tools and servers, and of tools that differ, in words.
+    fn summary(&self) -> String {
+        let tools = counted(self.tools, "tool", "tools");
+        let servers = counted(self.servers, "server", "servers");
+        let found = match self.odd {
+            0 => "all match their pins".to_owned(),
+            odd => format!("{odd} differ from their pins"),
+        };
+        match (self.servers, self.unchecked()) {
+            (0, 0) => "there are no servers to check".to_owned(),
+            (0, _) => "no server was checked".to_owned(),
+            (_, 0) => format!("{tools} of {servers} checked: {found}"),
+            (_, missing) => {
+                format!("{tools} of {servers} checked: {found}; {missing} not checked")
+            }
+        }
+    }
+
+    fn missing_rows(&self) -> impl Iterator<Item = Row> {
+        let failed = self.missing.failed.iter().map(|(name, error)| Row::unchecked(name, error));
+        let pending = self.missing.pending.iter();
+        failed.chain(pending.map(|name| Row::unchecked(name, "it has not answered yet")))
+    }
+}
+
 // === impl Row ===
 
 impl Row {
     fn new((server, review): &(ServerName, Review)) -> Self {
         let Review { tool, standing, before, now } = review.clone();
-        Self { server: server.to_string(), tool, standing: standing.as_str(), before, now }
+        let (server, standing) = (server.to_string(), standing.as_str());
+        Self { server, tool: Some(tool), standing, before, now: Some(now), error: None }
+    }
+
+    fn unchecked(server: &ServerName, error: &str) -> Self {
+        let (server, error) = (server.to_string(), Some(error.to_owned()));
+        Self { server, tool: None, standing: UNCHECKED, before: None, now: None, error }
     }
 }

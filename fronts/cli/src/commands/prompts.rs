@@ -5,8 +5,6 @@ use std::fmt::Write as _;
 use capstan_app::AppError;
 use capstan_app::api::{ListPrompts, ListedItem, Need, Slot};
 use capstan_model::ItemId;
-use capstan_text::screen::width;
-use capstan_text::table::table;
 use capstan_wire::object;
 
 use super::offers::{print_json, tell_no_servers, with_server};
@@ -65,7 +63,7 @@ fn show(context: &Context, items: &[ListedItem]) {
             vec![id_of(item).to_string(), arguments.join(" "), first.to_owned()]
         })
         .collect();
-    context.print.data(&table(&["PROMPT", "ARGUMENTS", "DESCRIPTION"], &cells, width()));
+    context.print.table(&["PROMPT", "ARGUMENTS", "DESCRIPTION"], &cells);
 }
 
 /// The name of an argument; optional ones are in brackets.

@@ -29,9 +29,14 @@ pub(crate) async fn run(context: &Context, args: &ReadArgs) -> Result<Exit, AppE
     }
     let typed = Typed::Values(args.words.clone());
     let person = Person::new(&context.print, manner, typed, &message);
-    let read = ReadResource { name, fills_template: !args.words.is_empty() };
+    let max_tokens = context.print.max_tokens().filter(|_| args.output.is_none());
+    let read = ReadResource { name, fills_template: !args.words.is_empty(), max_tokens };
     let result = context.run(read, person).await?;
-    deliver(context, args.output.as_deref(), &result)
+    let exit = deliver(context, args.output.as_deref(), &result)?;
+    if let Some(next) = answer::next_page(&result) {
+        context.print.hint(&format!("`capstan read '{next}'` shows the next page"));
+    }
+    Ok(exit)
 }
 
 /// Prints the content, or writes it to a file.
@@ -52,7 +57,8 @@ fn deliver(context: &Context, file: Option<&Path>, result: &Json) -> Result<Exit
     Ok(Exit::Ok)
 }
 
-fn write(file: &Path, bytes: &[u8]) -> Result<(), AppError> {
+/// Writes a file, which is replaced if it exists.
+pub(super) fn write(file: &Path, bytes: &[u8]) -> Result<(), AppError> {
     std::fs::write(file, bytes)
         .map_err(|error| AppError::usage(format!("cannot write to {}: {error}", file.display())))
 }

@@ -6,8 +6,7 @@ use capstan_app::AppError;
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
 use capstan_import::registry::{BadOffer, Chosen, Delivery, Need, Offer};
 use capstan_safety::clean::clean;
-use capstan_text::screen::{stdin_is_terminal, width};
-use capstan_text::table::table;
+use capstan_text::screen::stdin_is_terminal;
 use serde::Serialize;
 
 use super::add::scope_of;
@@ -46,7 +45,7 @@ async fn search(context: &Context, args: &RegistrySearchArgs) -> Result<Exit, Ap
         return Ok(Exit::Ok);
     }
     let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
-    context.print.data(&table(&["NAME", "VERSION", "KINDS", "DESCRIPTION"], &cells, width()));
+    context.print.table(&["NAME", "VERSION", "KINDS", "DESCRIPTION"], &cells);
     context.print.hint("`capstan registry add NAME` adds one");
     Ok(Exit::Ok)
 }

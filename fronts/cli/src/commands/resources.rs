@@ -3,8 +3,6 @@
 use capstan_app::AppError;
 use capstan_app::api::{ListResources, ListedItem};
 use capstan_text::answer::size;
-use capstan_text::screen::width;
-use capstan_text::table::table;
 use capstan_wire::object;
 
 use super::offers::{print_json, tell_no_servers};
@@ -47,5 +45,5 @@ fn show(context: &Context, address: &str, items: &[ListedItem]) {
         })
         .collect();
     let headers = [address, "NAME", "MIME", "SIZE", "SERVER"];
-    context.print.data(&table(&headers, &cells, width()));
+    context.print.table(&headers, &cells);
 }

@@ -3,14 +3,14 @@
 use capstan_app::AppError;
 use capstan_app::api::{ListTools, ToolRow};
 use capstan_hub::catalog::Provider;
-use capstan_text::screen::width;
-use capstan_text::table::table;
+use capstan_text::arguments::usage;
 
 use super::tell_missing;
 use crate::args::{ProviderArg, ToolsArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
+use crate::print::command;
 
 /// Maximum number of hidden tools that are named.
 const MAX_TOLD: usize = 10;
@@ -22,7 +22,7 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, App
     let list = ListTools { name: args.name.clone(), provider, wait };
     let listed = context.run(list, person).await?;
     if let (true, [tool]) = (listed.named, listed.tools.as_slice()) {
-        one(context, tool);
+        one(context, args, tool);
         return Ok(Exit::Ok);
     }
     if context.print.wants_json() {
@@ -37,14 +37,13 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, App
     if let Some(none) = listed.none {
         context.say_no_servers(none);
     } else if args.name.is_none() && provider.is_none() && context.selection.demo {
-        let program = context.app.configs.environment.own_command();
         context.print.note("\nnext, call one of them:");
-        context.print.note(&format!("  {program} call --demo time__now zone=Europe/Berlin"));
+        context.print.note(&format!("  {} call --demo time__now zone=Europe/Berlin", command()));
     }
     Ok(context.exit_without(listed.required.as_ref()))
 }
 
-fn one(context: &Context, tool: &ToolRow) {
+fn one(context: &Context, args: &ToolsArgs, tool: &ToolRow) {
     if context.print.wants_json() {
         context.print.json(tool);
         return;
@@ -55,18 +54,31 @@ fn one(context: &Context, tool: &ToolRow) {
         return;
     }
     let schema: serde_json::Value = tool.input_schema.read().unwrap_or_default();
-    let pretty = serde_json::to_string_pretty(&schema).unwrap_or_default();
+    if args.schema {
+        context.print.json(&schema);
+        return;
+    }
     let own_name = match &tool.own_name {
         Some(_) => format!("rules match it as `{}`\n", tool.own_id()),
         None => String::new(),
     };
     context.print.data(&format!(
-        "{}\n\n{}\n\n{own_name}effect: {}   tokens: about {}\n\narguments:\n{pretty}",
+        "{}\n\n{}\n\n{own_name}effect: {}   tokens: about {}\n\n",
         tool.id,
-        tool.description,
+        tool.description.trim_end(),
         tool.effect.as_str(),
         tool.tokens,
     ));
+    let rows = usage::rows(&schema);
+    if rows.is_empty() {
+        context.print.data("it describes no arguments");
+    } else {
+        context.print.table(&usage::HEADERS, &rows);
+    }
+    let demo = if context.selection.demo { " --demo" } else { "" };
+    let words = usage::example(&schema).join(" ");
+    let example = format!("{} call{demo} {} {words}", command(), tool.id);
+    context.print.data(&format!("\nexample:\n  {}", example.trim_end()));
 }
 
 fn show(context: &Context, tools: &[ToolRow]) {
@@ -80,7 +92,7 @@ fn show(context: &Context, tools: &[ToolRow]) {
         .collect();
     if !cells.is_empty() {
         let headers = ["TOOL", "EFFECT", "TOKENS", "DESCRIPTION"];
-        context.print.data(&table(&headers, &cells, width()));
+        context.print.table(&headers, &cells);
     }
 }
 
@@ -93,7 +105,7 @@ fn show_for_provider(context: &Context, tools: &[ToolRow]) {
         })
         .collect();
     if !cells.is_empty() {
-        context.print.data(&table(&["NAME", "TOOL", "SCHEMA"], &cells, width()));
+        context.print.table(&["NAME", "TOOL", "SCHEMA"], &cells);
     }
 }
 

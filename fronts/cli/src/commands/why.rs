@@ -8,7 +8,7 @@ use capstan_wire::Json;
 use serde::Serialize;
 
 use super::call::read_arguments;
-use super::explained::{self, Decision};
+use super::explained::{self, Decision, STEP_HEADERS};
 use crate::args::WhyArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -74,7 +74,7 @@ async fn explain(
 }
 
 fn show(context: &Context, tool: &str, explained: &Explanation) {
-    context.print.data(&explained::steps(&explained.steps));
+    context.print.table(&STEP_HEADERS, &explained::steps(&explained.steps));
     let verdict = explained.ruling.verdict.as_str();
     let (tool, rule) = (one_line(tool, usize::MAX), one_line(&explained.ruling.rule, usize::MAX));
     context.print.data(&format!("\n{tool}: {verdict} by `{rule}`"));

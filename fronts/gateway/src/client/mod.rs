@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use capstan_hub::Session;
+use capstan_hub::catalog::RepeatedArguments;
 use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
@@ -49,6 +50,8 @@ pub struct Client {
     pub(crate) session: Arc<Session>,
     /// Its capabilities, without those that its revision does not have.
     pub(crate) capabilities: Json,
+    /// The arguments that its request repeats in headers; only a modern request over HTTP does.
+    pub(crate) repeated: Option<RepeatedArguments>,
     state: Mutex<State>,
     next_ask: AtomicU64,
 }
@@ -75,6 +78,8 @@ pub struct ClientContext {
     pub(crate) number: u64,
     /// The way an unauthenticated client is counted.
     pub(crate) counted: NameCount,
+    /// The arguments that the request repeats in headers.
+    pub(crate) repeated: Option<RepeatedArguments>,
 }
 
 #[derive(Default)]
@@ -111,7 +116,7 @@ impl ClientContext {
     pub(crate) fn new(caller: Arc<Caller>, session: Option<Arc<Session>>, view: View) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Self { caller, session, view, number, counted: NameCount::Alone }
+        Self { caller, session, view, number, counted: NameCount::Alone, repeated: None }
     }
 }
 
@@ -124,7 +129,7 @@ impl Client {
         context: ClientContext,
         session: Arc<Session>,
     ) -> Self {
-        let ClientContext { caller, view, number, counted, .. } = context;
+        let ClientContext { caller, view, number, counted, repeated, .. } = context;
         let peer = Peer::counted(&caller, counted);
         let capabilities = capabilities::of_client(revision.era(), capabilities);
         Self {
@@ -136,6 +141,7 @@ impl Client {
             peer,
             session,
             capabilities,
+            repeated,
             state: Mutex::default(),
             next_ask: AtomicU64::new(1),
         }

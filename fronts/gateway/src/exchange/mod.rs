@@ -15,13 +15,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use capstan_model::rpc_code::{INTERNAL, INVALID_REQUEST};
 use capstan_wire::RequestId;
 use futures::FutureExt as _;
 use tokio::task::{AbortHandle, JoinError, JoinHandle};
 use tokio::time::{Sleep, sleep};
 
 use crate::client::Client;
-use crate::protocol::fault::{Fault, INTERNAL};
+use crate::protocol::fault::Fault;
 use crate::questions::continuation::Continuation;
 use crate::questions::operator::{Event, OpenQuestion};
 use crate::questions::parked_calls::ParkedCall;
@@ -96,7 +97,7 @@ impl Exchange {
     ) -> Self {
         match client.start(&id, start) {
             Ok(task) => Self::new(id, Work::Running { events, task }, Some(Arc::clone(client))),
-            Err(why) => Self::fault(id, Fault::new(-32600, why)),
+            Err(why) => Self::fault(id, Fault::new(INVALID_REQUEST, why)),
         }
     }
 

@@ -7,6 +7,7 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use capstan_hub::trace::{Ending, Span};
 use capstan_hub::{Delivery, Hub, Screened, Shape, Streaming};
+use capstan_model::rpc_code::INTERNAL;
 use capstan_model::{CallError, Kind};
 use capstan_wire::RequestId;
 use futures::FutureExt as _;
@@ -16,7 +17,7 @@ use crate::client::Client;
 use crate::exchange::answer::Payload;
 use crate::metrics::CallTimer;
 use crate::protocol::era::Era;
-use crate::protocol::fault::{Fault, INTERNAL, tool_error};
+use crate::protocol::fault::{Fault, tool_error};
 
 /// A result that is sent while the server still sends it, in the client's era.
 pub struct StreamedAnswer {

@@ -9,7 +9,7 @@ use capstan_hub::Hub;
 use capstan_hub::ports::Listing;
 use capstan_model::{Caller, ItemId, ServerName};
 
-use crate::client::View;
+use crate::client::{Client, View};
 use crate::gateway::Gateway;
 use crate::methods::lists::list_snapshot::ListSnapshot;
 
@@ -93,17 +93,18 @@ impl Gateway {
         hub: &Arc<Hub>,
         changed: &HashSet<ServerName>,
     ) {
-        for ((server, uri), callers) in self.subscribers.wanted() {
+        for ((server, uri), clients) in self.subscribers.wanted() {
             // A watch ends when the rules now forbid the resource to all subscribers.
-            let shown = |caller: &&Arc<Caller>| hub.shows_resource(caller, &server, &uri);
-            let Some(caller) = callers.iter().find(shown) else { continue };
+            let shown = |one: &Arc<Client>| hub.shows_resource(&one.caller, &server, &uri);
+            let Some(client) = clients.into_iter().find(shown) else { continue };
             if !changed.contains(&server) || !hub.has(&server) {
                 continue;
             }
-            let (before, hub, caller) = (Arc::clone(before), Arc::clone(hub), Arc::clone(caller));
+            let (before, hub) = (Arc::clone(before), Arc::clone(hub));
             let id = ItemId { server, item: uri };
             tokio::spawn(async move {
-                if let Err(error) = hub.resubscribe(&before, &caller, id).await {
+                let Client { session, caller, .. } = &*client;
+                if let Err(error) = hub.resubscribe(&before, session, caller, id).await {
                     tracing::debug!(%error, "a subscription could not be renewed");
                 }
             });

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use capstan_hub::trace::{Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Hub, Part, Screened, Shape};
+use capstan_model::rpc_code::URL_REQUIRED;
 use capstan_model::{CallError, Kind, Target};
-use capstan_wire::protocol::META_LEVEL;
+use capstan_wire::protocol::{INPUT_REQUIRED, META_LEVEL};
 use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::caller_in;
@@ -16,8 +17,9 @@ use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer};
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
-use crate::protocol::fault::{Fault, URL_REQUIRED, tool_error};
-use crate::questions::continuation::{Continuation, INPUT_REQUIRED, input_required};
+use crate::protocol::fault::{Fault, tool_error};
+use crate::protocol::method::Method;
+use crate::questions::continuation::{Continuation, input_required};
 use crate::questions::operator::ClientOperator;
 use crate::questions::parked_calls::ParkedCall;
 use crate::questions::sealed_state::{BadState, State, digest};
@@ -61,6 +63,7 @@ pub(crate) fn call(
     }
     let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
         let message = format!("`{}` must be a string", kind.name_key());
+        gateway.record_malformed(client, Method::Call(kind), &params, &message);
         return Exchange::fault(id, Fault::invalid(message));
     };
     let place = match &client.view {
@@ -94,10 +97,10 @@ pub(crate) fn call(
                     }
                     match way.with_state(state) {
                         Ok(()) => way.start(id),
-                        Err(fault) => Exchange::fault(id, fault),
+                        Err(fault) => way.refuse(id, fault),
                     }
                 }
-                Err(bad @ BadState) => Exchange::fault(id, Fault::invalid(bad.to_string())),
+                Err(BadState) => way.refuse_state(id),
             }
         }
         _ => way.start(id),
@@ -110,7 +113,7 @@ impl CallTask {
     /// Continues a parked call.
     fn resume(&self, id: RequestId, number: u64, responses: Option<&Json>) -> Exchange {
         let Some(mut parked) = self.gateway.park.take(number) else {
-            return Exchange::fault(id, Fault::invalid(BadState.to_string()));
+            return self.refuse_state(id);
         };
         // First, because an answer lets the call continue on any thread.
         parked.operator.hear(self.meta.as_ref());
@@ -122,6 +125,18 @@ impl CallTask {
         }
         let ParkedCall { events, task, .. } = parked;
         Exchange::running(id, &self.client, events, || task).continued_by(continuation)
+    }
+
+    /// Refuses a call whose state is unknown or not the client's.
+    fn refuse_state(&self, id: RequestId) -> Exchange {
+        self.refuse(id, Fault::invalid(BadState.to_string()))
+    }
+
+    /// Refuses and records a call that does not start.
+    fn refuse(&self, id: RequestId, fault: Fault) -> Exchange {
+        let method = Method::Call(self.kind);
+        self.gateway.record_malformed(&self.client, method, &self.params, fault.message());
+        Exchange::fault(id, fault)
     }
 
     fn continuation(&self, operator: &Arc<ClientOperator>) -> Option<Continuation> {
@@ -207,6 +222,7 @@ impl CallTask {
         } else {
             found(&hub, &call, span.as_mut());
         }
+        requester.repeated = self.client.repeated.as_ref();
         let counted = self.gateway.metrics.begin();
         let delivered = hub.deliver(&self.client.session, call, requester).await;
         if let (Ok(delivery), Some(span), true) = (&delivered, &mut span, self.searches()) {

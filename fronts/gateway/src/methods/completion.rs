@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use capstan_hub::catalog::typed;
 use capstan_hub::{ApprovalFrom, Call, SideOp};
+use capstan_model::rpc_code::METHOD_NOT_FOUND;
 use capstan_model::{CallError, Caller, ItemId, Kind, Target};
-use capstan_wire::protocol::METHOD_NOT_FOUND;
 use capstan_wire::{Json, compose, object};
 
 use crate::client::Client;
@@ -15,6 +15,7 @@ use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
 use crate::protocol::fault::Fault;
 use crate::protocol::messages::refuse_ambiguous;
+use crate::protocol::method::Method;
 
 impl Gateway {
     /// `completion/complete`.
@@ -24,19 +25,9 @@ impl Gateway {
         params: Option<Json>,
     ) -> Result<Payload, Fault> {
         let params = params.unwrap_or_else(Json::empty_object);
-        refuse_ambiguous(&params, &["ref", "argument", "context", "_meta"])?;
-        let [reference, argument, context] = object::peek(&params, ["ref", "argument", "context"]);
-        let reference = reference.ok_or_else(|| Fault::invalid("`ref` is missing"))?;
-        refuse_ambiguous(&reference, &["type", "name", "uri"])?;
-        argument.map_or(Ok(()), |argument| refuse_ambiguous(&argument, &["name", "value"]))?;
-        context.map_or(Ok(()), |context| refuse_ambiguous(&context, &["arguments"]))?;
-        let (kind, key) = match object::get_string(&reference, "type").as_deref() {
-            Some("ref/prompt") => (Kind::Prompt, "name"),
-            Some("ref/resource") => (Kind::Resource, "uri"),
-            _ => return Err(Fault::invalid("`ref.type` is not known")),
-        };
-        let name = object::get_string(&reference, key);
-        let name = name.ok_or_else(|| Fault::invalid(format!("`ref.{key}` must be a string")))?;
+        let (kind, name) = read_reference(&params).inspect_err(|fault| {
+            self.record_malformed(&client, Method::Complete, &params, fault.message());
+        })?;
         let caller = caller_of(&client.caller, &params);
         let result = self.run_complete(&client, caller, kind, &name, params).await;
         let result = match result {
@@ -80,4 +71,22 @@ impl Gateway {
         let call = Call::new(caller, target, Some(&typed));
         attempt.side(&client.session, call, op, ApprovalFrom::Memory, Some(&resources)).await
     }
+}
+
+/// Reads the item whose value is completed, and refuses params that a server could read otherwise.
+fn read_reference(params: &Json) -> Result<(Kind, String), Fault> {
+    refuse_ambiguous(params, &["ref", "argument", "context", "_meta"])?;
+    let [reference, argument, context] = object::peek(params, ["ref", "argument", "context"]);
+    let reference = reference.ok_or_else(|| Fault::invalid("`ref` is missing"))?;
+    refuse_ambiguous(&reference, &["type", "name", "uri"])?;
+    argument.map_or(Ok(()), |argument| refuse_ambiguous(&argument, &["name", "value"]))?;
+    context.map_or(Ok(()), |context| refuse_ambiguous(&context, &["arguments"]))?;
+    let (kind, key) = match object::get_string(&reference, "type").as_deref() {
+        Some("ref/prompt") => (Kind::Prompt, "name"),
+        Some("ref/resource") => (Kind::Resource, "uri"),
+        _ => return Err(Fault::invalid("`ref.type` is not known")),
+    };
+    let name = object::get_string(&reference, key);
+    let name = name.ok_or_else(|| Fault::invalid(format!("`ref.{key}` must be a string")))?;
+    Ok((kind, name))
 }

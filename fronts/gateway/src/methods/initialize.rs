@@ -6,8 +6,9 @@ use std::time::Duration;
 use capstan_hub::Session;
 use capstan_hub::catalog::{Ask, capped_instructions, merged_instructions};
 use capstan_hub::ports::{About, Listing};
+use capstan_model::rpc_code::{INVALID_REQUEST, UNSUPPORTED_VERSION};
 use capstan_model::{Caller, ServerName};
-use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION, UNSUPPORTED_VERSION};
+use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION};
 use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::{client_name, named};
@@ -18,7 +19,6 @@ use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;
 use crate::protocol::capabilities;
 use crate::protocol::fault::Fault;
-use crate::protocol::messages::INVALID_REQUEST;
 use crate::protocol::revision::Revision;
 use crate::protocol::server_info::{server_info, server_meta};
 

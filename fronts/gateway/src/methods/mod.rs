@@ -1,7 +1,7 @@
 //! The methods of the protocol, one module per family.
 //!
 //! [`initialize`] also answers `server/discover`; [`call`] covers tools, resources and prompts;
-//! [`subscriptions`] covers those of both eras.
+//! [`subscriptions`] covers those of both eras; [`refused`] records requests that get no further.
 
 pub(crate) mod initialize;
 pub(crate) mod lists;
@@ -10,3 +10,4 @@ pub(crate) mod completion;
 pub(crate) mod logging;
 pub(crate) mod tasks;
 pub(crate) mod subscriptions;
+pub(crate) mod refused;

@@ -1,26 +1,16 @@
 //! JSON-RPC errors of failed requests.
 
 use capstan_hub::ports::Unanswered;
+use capstan_model::rpc_code::{
+    HEADER_MISMATCH, INTERNAL, INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND,
+};
 use capstan_model::{CallError, ErrorCode, Kind};
-use capstan_wire::protocol::{INVALID_PARAMS, METHOD_NOT_FOUND};
 use capstan_wire::{Json, compose, object};
 
 use crate::protocol::era::Era;
 
-/// JSON-RPC: internal error.
-pub(crate) const INTERNAL: i64 = -32603;
-
 /// Error message for new requests while the gateway shuts down.
 pub(crate) const SHUTTING_DOWN: &str = "the gateway is shutting down; try again later";
-
-/// MCP up to 2025-11-25: resource not found.
-const RESOURCE_NOT_FOUND: i64 = -32002;
-
-/// MCP 2025-11-25: the user has to visit a page first.
-pub(crate) const URL_REQUIRED: i64 = -32042;
-
-/// MCP 2026-07-28: the client lacks a capability that the request needs.
-pub(crate) const MISSING_CAPABILITY: i64 = -32021;
 
 /// A JSON-RPC error.
 #[derive(Clone, Debug)]
@@ -75,6 +65,10 @@ impl Fault {
         self.code
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn to_json(&self) -> Json {
         if let Some(whole) = &self.whole {
             return whole.clone();
@@ -96,21 +90,29 @@ impl Fault {
                 Self::no_such(kind, name, era)
             }
             CallError::InvalidArguments { problem, .. } => Self::invalid(problem.clone()),
+            CallError::HeaderMismatch { .. } => Self::new(HEADER_MISMATCH, error.to_string()),
             CallError::Server { code, message, whole, .. } => {
                 Self::of_server(*code, message, whole.as_deref()).for_era(kind, name, era)
             }
             CallError::Refused { .. }
             | CallError::NotApproved { .. }
             | CallError::QuotaExceeded { .. }
+            | CallError::RateExceeded { .. }
+            | CallError::Unrecordable { .. }
+            | CallError::Unrecorded { .. }
             | CallError::Unreachable { .. }
+            | CallError::AddressBlocked { .. }
+            | CallError::LedElsewhere { .. }
             | CallError::OutcomeUnknown { .. }
+            | CallError::Stopped
             | CallError::TimedOut { .. }
             | CallError::Unauthorized { .. }
             | CallError::RateLimited { .. }
             | CallError::Status { .. }
             | CallError::AnswerTooLarge { .. }
-            | CallError::Protocol { .. }
-            | _ => Self::new(INTERNAL, error.to_string()).with_data(details(error)),
+            | CallError::Protocol { .. } => {
+                Self::new(INTERNAL, error.to_string()).with_data(details(error))
+            }
         }
     }
 
@@ -158,6 +160,7 @@ pub(crate) fn tool_error(error: &CallError) -> Option<Json> {
         CallError::Unknown { .. }
             | CallError::Denied { .. }
             | CallError::InvalidArguments { .. }
+            | CallError::HeaderMismatch { .. }
             | CallError::Server { .. }
     );
     if is_protocols_own {

@@ -1,8 +1,8 @@
 //! Parses the messages of clients: single ones, and the batches of 2025-03-26.
 
 use bytes::Bytes;
+use capstan_model::rpc_code::{INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR};
 use capstan_wire::duplicate::refuse_duplicates;
-use capstan_wire::protocol::INVALID_PARAMS;
 use capstan_wire::{EnvelopeError, Json, Message, RequestId, object};
 
 use crate::protocol::fault::Fault;
@@ -13,12 +13,6 @@ const MAX: usize = 256;
 
 /// Maximum nesting of a message. Policy rules inspect at most `duplicate::MAX_DEPTH` levels.
 const MAX_DEPTH: usize = 1000;
-
-/// JSON-RPC: parse error.
-pub(crate) const PARSE_ERROR: i64 = -32700;
-
-/// JSON-RPC: valid JSON, but not a valid message.
-pub(crate) const INVALID_REQUEST: i64 = -32600;
 
 /// True if the text is a batch.
 pub(crate) fn is_batch(text: &[u8]) -> bool {

@@ -5,6 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use capstan_model::rpc_code::INTERNAL;
+use capstan_wire::protocol::INPUT_REQUIRED;
 use capstan_wire::{Json, compose};
 
 use crate::fairness::fair_share::Peer;
@@ -13,9 +15,6 @@ use crate::protocol::fault::Fault;
 use crate::questions::operator::ClientOperator;
 use crate::questions::parked_calls::ParkedCall;
 use crate::questions::sealed_state::{SealedState, State};
-
-/// The type of a result that asks for input.
-pub(crate) const INPUT_REQUIRED: &str = "input_required";
 
 /// Time that a call stays parked beyond the deadline of its questions, to recognize late answers.
 const PARK_GRACE: Duration = Duration::from_secs(30);
@@ -50,7 +49,7 @@ impl Continuation {
             }
             Err(parked) => {
                 parked.decline();
-                Err(Fault::new(-32603, "too many calls wait for an answer; try again later"))
+                Err(Fault::new(INTERNAL, "too many calls wait for an answer; try again later"))
             }
         }
     }

@@ -10,6 +10,7 @@ use capstan_hub::ports::{
     Wishes,
 };
 use capstan_hub::{CallGroup, ClientId, ClientIdentity, Ground, Part, PersonId, Requester};
+use capstan_model::rpc_code::INTERNAL;
 use capstan_wire::protocol::META_PROGRESS;
 use capstan_wire::{Json, Reply as RpcReply, compose, object};
 use futures::FutureExt;
@@ -21,7 +22,6 @@ use crate::exchange::event_channel::{EventSender, SendError, Size};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
 use crate::methods::tasks::task_table::Tasks;
-use crate::protocol::fault::INTERNAL;
 use crate::protocol::revision::Revision;
 use crate::questions::approval_form;
 use crate::questions::attribution::{for_legacy, without_id};
@@ -275,7 +275,7 @@ impl Approver for ClientOperator {
             match answer {
                 Ok(answer) => match approval_form::answer(&answer, question) {
                     Some(extent) => Approval::Yes(Ground::Asked, extent),
-                    None => Approval::No(Ground::Refused),
+                    None => Approval::No(Ground::ClientDeclined),
                 },
                 Err(_) => Approval::No(Ground::Nobody),
             }

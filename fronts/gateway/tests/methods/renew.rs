@@ -5,7 +5,7 @@ use std::sync::Arc;
 use capstan_gateway::View;
 use capstan_hub::catalog::{Catalog, Names, Overrides};
 use capstan_hub::ports::Listing;
-use capstan_hub::{Hub, HubBuilder};
+use capstan_hub::{Ground, Hub, HubBuilder, Outcome};
 use capstan_model::{CallError, Naming, ServerName, ToolOverride};
 use capstan_policy::{Pattern, Rule};
 use capstan_testkit::fakes::Running;
@@ -32,7 +32,7 @@ fn library(name: &str) -> Server {
 fn next(harness: &Harness, change: impl FnOnce(&mut HubBuilder)) -> Arc<Hub> {
     let hub = harness.gateway.hub();
     let mut next = HubBuilder::after(&hub);
-    (next.rates, next.catalog) = Default::default();
+    next.rates = Arc::default();
     for name in hub.servers() {
         next.keep(&hub, name);
     }
@@ -71,7 +71,7 @@ async fn clients_are_told_if_and_only_if_they_see_something_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_clients_asked_a_server_to_tell_is_asked_of_whoever_takes_its_place() {
+async fn a_new_server_gets_the_subscriptions_and_log_level_of_the_one_it_replaces() {
     let harness = Harness::new(vec![library("a"), Server::new("b")]);
     let client = harness.legacy(View::All, "{}").await;
     harness.ask(&client, "resources/subscribe", r#"{"uri":"x:1"}"#).await;
@@ -91,6 +91,41 @@ async fn what_clients_asked_a_server_to_tell_is_asked_of_whoever_takes_its_place
     harness.gateway.renew(&next(&harness, |_| ()));
     tokio::task::yield_now().await;
     assert_eq!(harness.take_sent(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_is_renewed_only_as_the_new_rules_decide() {
+    let rules = |text: &str| vec![Rule::new(Pattern::parse(text).unwrap(), "a rule")];
+    let none = || Vec::new();
+    for (deny, ask, renewed, ground) in [
+        (none(), none(), true, None),
+        (none(), rules("*:uri=x:2"), true, None),
+        (none(), rules("*:uri=x:1"), false, Some(Ground::Nobody)),
+        (rules("*:uri=x:1"), none(), false, None),
+    ] {
+        let harness = Harness::new(vec![library("a")]);
+        let client = harness.legacy(View::All, "{}").await;
+        harness.ask(&client, "resources/subscribe", r#"{"uri":"x:1"}"#).await;
+        harness.take_sent();
+        let fresh = harness.joins(library("a"));
+        harness.gateway.renew(&next(&harness, |hub| {
+            replaced(hub, fresh);
+            let mut policy = allowing(hub.servers());
+            (policy.permissions.global.deny, policy.permissions.global.ask) = (deny, ask);
+            hub.policy = Arc::new(policy.compile());
+            hub.limits.quota = Some(1);
+        }));
+        while harness.entries().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        let entries = harness.entries();
+        let entry = entries.last().unwrap();
+        assert_eq!(entry.method, Some("resources/subscribe"));
+        assert_eq!((entry.outcome == Outcome::Answered, entry.approval), (renewed, ground));
+        let sent = harness.take_sent();
+        let expected: &[&str] = if renewed { &[r#"a resources/subscribe "x:1""#] } else { &[] };
+        assert_eq!(sent, expected);
+    }
 }
 
 /// A hub whose server `a` has a tool `read` that goes by another name.
@@ -156,7 +191,7 @@ async fn who_may_use_less_than_before_is_told_and_nobody_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_task_whose_server_was_replaced_is_answered_by_the_new_one_or_says_what_became_of_it() {
+async fn a_task_whose_server_was_replaced_is_answered_by_the_new_one_or_reported_as_lost() {
     let made = || {
         Server::new("a")
             .able(r#"{"tools":{},"tasks":{"cancel":{},"requests":{"tools":{"call":{}}}}}"#)

@@ -6,7 +6,7 @@ mod single_content;
 use capstan_model::Kind;
 use capstan_wire::{Json, object};
 
-pub use self::single_content::sole_part;
+pub use self::single_content::{Attachment, attachments, sole_part};
 
 use self::pretty::pretty;
 use crate::clean::one_line;
@@ -38,6 +38,25 @@ fn tool(result: &Json) -> String {
         (Some(_), None) => String::new(),
         (None, None) => pretty(result),
     }
+}
+
+/// The text of a `tools/call` result as the server wrote it, for a file.
+pub fn plain_text(result: &Json) -> String {
+    let blocks = list(result, "content").unwrap_or_default();
+    let texts: Vec<String> =
+        blocks.iter().filter_map(|block| object::get_string(block, "text")).collect();
+    match (texts.is_empty(), object::get(result, "structuredContent")) {
+        (false, _) => texts.join("\n"),
+        (true, Some(structured)) => structured.as_str().to_owned(),
+        (true, None) => result.as_str().to_owned(),
+    }
+}
+
+/// The address of the next page, if the result is a page of a long answer and not its last.
+pub fn next_page(result: &Json) -> Option<String> {
+    let page = object::get(&object::get(result, "_meta")?, "capstan/page")?;
+    let next = object::get_string(&page, "next")?;
+    next.starts_with("capstan://answers/").then_some(next)
 }
 
 /// The parts of a `resources/read` result.

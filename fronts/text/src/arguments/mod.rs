@@ -2,11 +2,14 @@
 //!
 //! There are three forms: a single `-` reads a JSON object from stdin, a single word that begins
 //! with `{` is the object itself, and everything else is `key=value` (typed by the tool's input
-//! schema) or `key:=json` (taken as it is). JSON in the first two forms is passed on byte for byte,
-//! and numbers keep their digits in all forms.
+//! schema), `key:=json` (taken as it is), or either with `@FILE` as the value. JSON in the first two
+//! forms is passed on byte for byte, and numbers keep their digits in all forms.
 
+mod given;
+mod pairs;
 mod schema;
 pub mod slots;
+pub mod usage;
 mod value;
 mod words;
 #[cfg(test)]
@@ -17,11 +20,9 @@ use std::io;
 
 use capstan_wire::{BadJson, Json, compose, object};
 
+pub use self::given::{Given, Input, needs_input};
 use self::schema::Schema;
 use crate::clean::one_line;
-
-/// Maximum number of bytes read from stdin.
-pub const MAX_STDIN: usize = 16 * 1024 * 1024;
 
 /// Maximum length of a description in a message about a missing argument.
 const MAX_DESCRIPTION: usize = 80;
@@ -45,6 +46,32 @@ pub enum ArgumentError {
         /// The limit.
         limit: usize,
     },
+    /// A file that a value refers to could not be read.
+    #[error("cannot read the file `{path}` for `{key}`: {cause}")]
+    File {
+        /// The key.
+        key: String,
+        /// The path as typed.
+        path: String,
+        /// The reason.
+        cause: io::Error,
+    },
+    /// The files that values refer to have too many bytes.
+    #[error("with the file `{path}`, the arguments have more than {limit} bytes")]
+    FileTooLarge {
+        /// The path as typed.
+        path: String,
+        /// The limit.
+        limit: usize,
+    },
+    /// A file that a value refers to is not text.
+    #[error("the file `{path}` for `{key}` is not UTF-8 text")]
+    Binary {
+        /// The key.
+        key: String,
+        /// The path as typed.
+        path: String,
+    },
     /// A piece that must be JSON is not valid.
     #[error("{what} is not valid JSON")]
     NotJson {
@@ -65,6 +92,12 @@ pub enum ArgumentError {
     NotAPair {
         /// The word.
         word: String,
+    },
+    /// `--key` is the last word and is not a boolean.
+    #[error("`--{key}` needs a value")]
+    NoValue {
+        /// The key.
+        key: String,
     },
     /// One argument was given twice.
     #[error("`{key}` is given twice and is not a list")]
@@ -91,6 +124,8 @@ pub enum ArgumentError {
         value: String,
         /// A description of valid values.
         expected: String,
+        /// True if the value can be a list.
+        is_list: bool,
     },
     /// Required arguments were not given.
     #[error("missing {}", list(missing))]
@@ -120,6 +155,16 @@ impl ArgumentError {
             Self::NotAPair { .. } => {
                 Some("write `key=value`, `key:=json` or one JSON object".to_owned())
             }
+            Self::NoValue { key } => Some(format!("write `--{key}=VALUE` or `{key}=VALUE`")),
+            Self::File { key, path, .. } => {
+                Some(format!("for a text that begins with `@`, write `{key}=@@{path}`"))
+            }
+            Self::Binary { key, path } => {
+                Some(format!("if the tool takes base64, write `{key}=\"$(base64 -w0 '{path}')\"`"))
+            }
+            Self::BadValue { key, is_list: true, .. } => {
+                Some(format!("repeat `{key}=…` for each item, or write `{key}:='[…]'`"))
+            }
             Self::Unknown { nearest: Some(nearest), .. } => {
                 Some(format!("did you mean `{nearest}`?"))
             }
@@ -131,47 +176,17 @@ impl ArgumentError {
             Self::Alone { .. }
             | Self::Stdin(_)
             | Self::TooLarge { .. }
+            | Self::FileTooLarge { .. }
             | Self::NotObject { .. }
             | Self::Twice { .. }
-            | Self::BadValue { .. }
+            | Self::BadValue { is_list: false, .. }
             | Self::Missing { .. } => None,
         }
     }
 }
 
-/// Builds the arguments from words, for a tool with this input schema.
-pub fn build(
-    words: &[String],
-    stdin: impl FnOnce() -> io::Result<String>,
-    schema: &Json,
-) -> Result<Json, ArgumentError> {
-    // A schema that cannot be parsed requires nothing here; the server validates the arguments.
-    let schema = schema.read().unwrap_or_default();
-    let schema = Schema::new(&schema);
-    let arguments = match words {
-        [word] if word == "-" => from_stdin(stdin)?,
-        [word] if is_object_text(word) => whole(word.clone(), "the argument")?,
-        words => {
-            if let Some(word) = words.iter().find(|word| *word == "-" || is_object_text(word)) {
-                return Err(ArgumentError::Alone { word: one_line(word, 20) });
-            }
-            return words::build(words, schema);
-        }
-    };
-    refuse_missing(&arguments, schema, "")?;
-    Ok(arguments)
-}
-
 fn is_object_text(word: &str) -> bool {
     word.trim_start().starts_with('{')
-}
-
-fn from_stdin(stdin: impl FnOnce() -> io::Result<String>) -> Result<Json, ArgumentError> {
-    let text = stdin().map_err(ArgumentError::Stdin)?;
-    if text.len() > MAX_STDIN {
-        return Err(ArgumentError::TooLarge { limit: MAX_STDIN });
-    }
-    whole(text, "stdin")
 }
 
 /// Parses a JSON object and keeps its text.

@@ -153,7 +153,12 @@ impl<'a> Schema<'a> {
     }
 
     pub(super) fn description(self) -> Option<&'a str> {
-        self.parts(&[]).into_iter().find_map(|map| map.get("description")?.as_str())
+        self.value("description")?.as_str()
+    }
+
+    /// The value of a keyword, such as `default`.
+    pub(super) fn value(self, keyword: &str) -> Option<&'a Value> {
+        self.parts(&[]).into_iter().find_map(|map| map.get(keyword))
     }
 
     /// All alternatives for valid values; never empty.

@@ -4,7 +4,8 @@ use std::io;
 
 use capstan_wire::Json;
 
-use super::{ArgumentError, MAX_STDIN, build};
+use super::given::MAX_INPUT;
+use super::{ArgumentError, Given, Input};
 
 const ISSUE: &str = r##"{
     "type": "object",
@@ -45,13 +46,51 @@ fn json(text: &str) -> Json {
     Json::parse(text.to_owned()).unwrap()
 }
 
-fn typed(schema: &str, words: &[&str]) -> Result<Json, ArgumentError> {
+/// Stdin, and files by their paths.
+struct Texts<'a> {
+    stdin: Option<&'a str>,
+    files: &'a [(&'a str, &'a [u8])],
+}
+
+impl Input for Texts<'_> {
+    fn stdin(&self, _: usize) -> io::Result<Vec<u8>> {
+        let text = self.stdin.ok_or_else(|| io::Error::other("stdin was read"))?;
+        Ok(text.as_bytes().to_vec())
+    }
+
+    fn file(&self, path: &str, limit: usize) -> io::Result<Vec<u8>> {
+        let (_, bytes) =
+            self.files.iter().find(|(name, _)| *name == path).ok_or(io::ErrorKind::NotFound)?;
+        Ok(bytes.iter().take(limit + 1).copied().collect())
+    }
+}
+
+fn given(schema: &str, words: &[&str], input: &Texts<'_>) -> Result<Json, ArgumentError> {
     let words: Vec<String> = words.iter().map(ToString::to_string).collect();
-    build(&words, || Err(io::Error::other("stdin was read")), &json(schema))
+    Given::read(words, input)?.build(&json(schema))
+}
+
+pub(super) fn typed(schema: &str, words: &[&str]) -> Result<Json, ArgumentError> {
+    given(schema, words, &Texts { stdin: None, files: &[] })
 }
 
 fn piped(schema: &str, text: &str) -> Result<Json, ArgumentError> {
-    build(&["-".to_owned()], || Ok(text.to_owned()), &json(schema))
+    given(schema, &["-"], &Texts { stdin: Some(text), files: &[] })
+}
+
+const FILES: &[(&str, &[u8])] = &[
+    ("note.txt", b"two\nlines\n"),
+    ("five", b"5\n"),
+    ("list.json", b"[\"a\", \"b,c\"]\n"),
+    ("author.json", b"{\"name\": \"Eve\"}"),
+    ("secret", b"s3cret-words"),
+    ("photo.png", b"\x89PNG\xff"),
+    ("nul", b"a\0b"),
+    ("empty", b""),
+];
+
+fn with_files(words: &[&str]) -> Result<Json, ArgumentError> {
+    given(ISSUE, words, &Texts { stdin: None, files: FILES })
 }
 
 #[track_caller]
@@ -93,7 +132,7 @@ fn of_several_types_the_one_that_can_be_told_wins() {
     gives(&["one_or_many=[\"a\"]"], r#"{"one_or_many":["a"]}"#);
     gives(&["one_or_many=a", "one_or_many=b"], r#"{"one_or_many":["a","b"]}"#);
     gives(&["number_or_list=5"], r#"{"number_or_list":5}"#);
-    gives(&["number_or_list=5,6"], r#"{"number_or_list":[5,6]}"#);
+    gives(&["number_or_list=5", "number_or_list=6"], r#"{"number_or_list":[5,6]}"#);
 }
 
 #[test]
@@ -106,14 +145,17 @@ fn numbers_keep_their_digits() {
 }
 
 #[test]
-fn lists_are_repeated_separated_by_commas_or_json() {
+fn lists_are_repeated_or_json_and_a_comma_separates_nothing() {
     gives(&["tags=a", "tags=b,c"], r#"{"tags":["a","b,c"]}"#);
-    gives(&["tags=a, b"], r#"{"tags":["a","b"]}"#);
+    gives(&["tags=Smith, John"], r#"{"tags":["Smith, John"]}"#);
+    gives(&["free=Smith, John"], r#"{"free":["Smith, John"]}"#);
+    gives(&["one_or_many=Smith, John"], r#"{"one_or_many":"Smith, John"}"#);
     gives(&["tags="], r#"{"tags":[]}"#);
     gives(&["tags=[\"a,b\"]"], r#"{"tags":["a,b"]}"#);
-    gives(&["ids=1,2"], r#"{"ids":[1,2]}"#);
+    gives(&["ids=1"], r#"{"ids":[1]}"#);
+    gives(&["ids=[1,2]"], r#"{"ids":[1,2]}"#);
     gives(&["ids=1", "title=x", "ids:=2"], r#"{"ids":[1,2],"title":"x"}"#);
-    gives(&["free=1,a"], r#"{"free":[1,"a"]}"#);
+    gives(&["free=1", "free=a"], r#"{"free":[1,"a"]}"#);
     gives(&["places={\"x\":1}"], r#"{"places":[{"x":1}]}"#);
     gives(&["endless=[[],[]]"], r#"{"endless":[[],[]]}"#);
 }
@@ -156,7 +198,11 @@ fn a_value_of_another_type_is_refused_with_what_was_expected() {
         ("open=maybe", "`open` cannot be `maybe`: expected true or false"),
         ("state=half", "`state` cannot be `half`: expected one of `open`, `closed`, `3`, `null`"),
         ("kind=feature", "`kind` cannot be `feature`: expected `bug`"),
-        ("ids=1,b", "`ids` cannot be `1,b`: expected a list (an integer each)"),
+        ("ids=1,2", "`ids` cannot be `1,2`: expected a list (an integer each)"),
+        (
+            "number_or_list=5,6",
+            "`number_or_list` cannot be `5,6`: expected an integer or a list (an integer each)",
+        ),
         ("tags=[a", "`tags` cannot be `[a`: expected a list (text each)"),
         ("places=x", "`places` cannot be `x`: expected a list"),
         ("endless=x", "`endless` cannot be `x`: expected a list"),
@@ -200,11 +246,84 @@ fn a_slip_gets_the_nearest_key() {
     let closed = r#"{"properties":{"a":{},"b":{}},"additionalProperties":false}"#;
     hints(closed, "x=1", "there are `a`, `b`");
     hints(r#"{"additionalProperties":false}"#, "x:=1", "it takes no arguments");
+    hints(ISSUE, "ids=1,2", "repeat `ids=…` for each item, or write `ids:='[…]'`");
+}
+
+#[test]
+fn options_are_another_spelling_of_pairs() {
+    gives(&["--title", "a b", "--count=5"], r#"{"title":"a b","count":5}"#);
+    gives(&["--count", "-5", "title=x"], r#"{"count":-5,"title":"x"}"#);
+    gives(&["--tags", "a", "--tags=b"], r#"{"tags":["a","b"]}"#);
+    gives(&["--author.name", "Eve"], r#"{"author":{"name":"Eve"}}"#);
+    gives(&["--any:=[1]"], r#"{"any":[1]}"#);
+    gives(&["--title=--x"], r#"{"title":"--x"}"#);
+    gives(&["--open", "--title", "x"], r#"{"open":true,"title":"x"}"#);
+    gives(&["--open", "title=x"], r#"{"open":true,"title":"x"}"#);
+    gives(&["--open", "no"], r#"{"open":false}"#);
+    gives(&["title=x", "--open"], r#"{"title":"x","open":true}"#);
+    gives(&["--title", "x", "--", "count=1"], r#"{"title":"x","count":1}"#);
+    refuses(ISSUE, &["--title"], "`--title` needs a value");
+    refuses(ISSUE, &["--title", "--count", "5"], "`--title` needs a value");
+    refuses(ISSUE, &["--titel", "x"], "there is no argument `titel`");
+    refuses(ISSUE, &["--", "title=x", "--count"], "`--count` is not an argument");
+    refuses(ISSUE, &["--title", "x", "y"], "`y` is not an argument");
+    hints(ISSUE, "--title", "write `--title=VALUE` or `title=VALUE`");
+}
+
+#[test]
+fn a_value_can_come_from_a_file() {
+    let gives = |words: &[&str], arguments: &str| {
+        assert_eq!(with_files(words).unwrap().as_str(), arguments, "{words:?}");
+    };
+    gives(&["title=@note.txt"], r#"{"title":"two\nlines\n"}"#);
+    gives(&["--title", "@note.txt", "--count=@five"], r#"{"title":"two\nlines\n","count":5}"#);
+    gives(&["title=@empty"], r#"{"title":""}"#);
+    gives(&["tags=@list.json"], r#"{"tags":["a", "b,c"]}"#);
+    gives(&["tags=@note.txt", "tags=@secret"], r#"{"tags":["two\nlines\n","s3cret-words"]}"#);
+    gives(&["author=@author.json"], r#"{"author":{"name": "Eve"}}"#);
+    gives(&["any:=@list.json"], r#"{"any":["a", "b,c"]}"#);
+    gives(&["elsewhere=@five"], r#"{"elsewhere":"5\n"}"#);
+}
+
+#[test]
+fn two_at_signs_are_one_and_other_places_are_literal() {
+    gives(&["title=@@john"], r#"{"title":"@john"}"#);
+    gives(&["title=@@@"], r#"{"title":"@@"}"#);
+    gives(&["--title", "@@john"], r#"{"title":"@john"}"#);
+    gives(&["title=a@b.example"], r#"{"title":"a@b.example"}"#);
+    gives(&["any:=\"@note.txt\""], r#"{"any":"@note.txt"}"#);
+    gives(&[r#"{"title":"@note.txt"}"#], r#"{"title":"@note.txt"}"#);
+}
+
+#[test]
+fn a_file_that_cannot_be_a_value_is_refused_with_its_name() {
+    let refuses = |word: &str, message: &str| {
+        assert_eq!(with_files(&[word]).unwrap_err().to_string(), message, "{word}");
+    };
+    let missing = "cannot read the file `gone` for `title`: entity not found";
+    refuses("title=@gone", missing);
+    refuses("any:=@gone", "cannot read the file `gone` for `any`: entity not found");
+    refuses("title=@", "cannot read the file `` for `title`: entity not found");
+    refuses("title=@photo.png", "the file `photo.png` for `title` is not UTF-8 text");
+    refuses("title=@nul", "the file `nul` for `title` is not UTF-8 text");
+    refuses("any:=@note.txt", "the value of `any` is not valid JSON");
+    // The text of a file may be a secret.
+    refuses("count=@secret", "`count` cannot be `@secret`: expected an integer");
+    let hint = |word: &str| with_files(&[word]).unwrap_err().hint().unwrap();
+    assert_eq!(hint("title=@gone"), "for a text that begins with `@`, write `title=@@gone`");
+    assert!(hint("title=@photo.png").contains("base64"));
+
+    let large = vec![b'x'; MAX_INPUT];
+    let files: &[(&str, &[u8])] = &[("large", &large), ("more", b"y")];
+    let read = |words: &[&str]| given(ISSUE, words, &Texts { stdin: None, files });
+    assert!(read(&["title=@large", "tags=@large"]).is_ok(), "a file is read once");
+    let error = read(&["title=@large", "tags=@more"]).unwrap_err();
+    assert!(matches!(error, ArgumentError::FileTooLarge { .. }), "{error}");
 }
 
 #[test]
 fn words_in_no_form_are_refused() {
-    for word in ["title", "=x", ":=1", "", "--title"] {
+    for word in ["title", "=x", ":=1", "", "--=x"] {
         let error = typed(ISSUE, &[word]).unwrap_err();
         assert!(matches!(error, ArgumentError::NotAPair { .. }), "{word}: {error}");
     }
@@ -241,8 +360,10 @@ fn json_must_be_one_object() {
 fn stdin_is_taken_byte_for_byte_and_has_a_limit() {
     let text = "{ \"count\" : 1.00 }";
     assert_eq!(piped(ISSUE, &format!("\n{text}\n")).unwrap().as_str(), text);
+    let input = Texts { stdin: Some(text), files: &[] };
+    assert_eq!(given(ISSUE, &["--", "-"], &input).unwrap().as_str(), text);
     assert!(matches!(piped(ISSUE, ""), Err(ArgumentError::NotJson { .. })));
-    let long = " ".repeat(MAX_STDIN + 1);
+    let long = " ".repeat(MAX_INPUT + 1);
     assert!(matches!(piped(ISSUE, &long), Err(ArgumentError::TooLarge { .. })));
     assert!(matches!(typed(ISSUE, &["-"]), Err(ArgumentError::Stdin(_))));
 }

@@ -18,8 +18,8 @@ pub(super) fn convert(text: &str, schema: Schema<'_>) -> Option<Json> {
 enum Parent {
     /// The value of a member.
     Member,
-    /// An item of a list. A list within it must be JSON: commas already separate the outer items,
-    /// and a schema that contains itself would cause endless recursion.
+    /// An item of a list. A list within it must be JSON: a schema that contains itself would cause
+    /// endless recursion.
     Item,
 }
 
@@ -49,11 +49,11 @@ fn convert_at(place: Parent, text: &str, schema: Schema<'_>) -> Option<Json> {
     tries.into_iter().find_map(|(t, way)| as_type(text, t, way))
 }
 
-/// Converts several texts to a list, each text to one item.
-pub(super) fn convert_items(texts: &[&str], schema: Schema<'_>) -> Option<Json> {
+/// Converts a text to one item of a list.
+pub(super) fn convert_item(text: &str, schema: Schema<'_>) -> Option<Json> {
     let ways = schema.ways();
     let way = ways.iter().find(|way| way.types.contains(&Type::List))?;
-    items(texts, way)
+    item(text, way)
 }
 
 /// Converts a text without a schema: to JSON if it is an object, a list, a number, a boolean or
@@ -88,26 +88,20 @@ fn boolean(text: &str) -> Option<Json> {
     }
 }
 
-/// Converts one word to a list: JSON, or items separated by commas.
+/// Converts one word to a list: JSON, or a single item. Commas belong to the item: "Smith, John".
 fn list(text: &str, way: &Alternative<'_>) -> Option<Json> {
-    if text.trim_start().starts_with('[') {
-        return json_of(text, b'[');
-    }
-    let simple = way.items.is_none_or(Schema::is_simple);
     match text {
-        "" => items(&[], way),
-        _ if simple => items(&text.split(',').map(str::trim).collect::<Vec<_>>(), way),
-        _ => items(&[text], way),
+        "" => Some(compose::array([])),
+        _ if text.trim_start().starts_with('[') => json_of(text, b'['),
+        _ => item(text, way).map(|item| compose::array([&item])),
     }
 }
 
-fn items(texts: &[&str], way: &Alternative<'_>) -> Option<Json> {
-    let item = |text: &&str| match way.items {
+fn item(text: &str, way: &Alternative<'_>) -> Option<Json> {
+    match way.items {
         Some(schema) => convert_at(Parent::Item, text, schema),
         None => Some(guess(text)),
-    };
-    let items: Option<Vec<Json>> = texts.iter().map(item).collect();
-    Some(compose::array(&items?))
+    }
 }
 
 /// The text as JSON, if it is valid and begins with this byte.

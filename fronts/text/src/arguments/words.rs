@@ -1,10 +1,12 @@
-//! Parses `key=value` and `key:=json`, with dots for nested members.
+//! Parses `key=value`, `key:=json` and `--key value`, with dots for nested members.
 
 use capstan_model::secret::{MASK, is_secret_name};
 use capstan_wire::{Json, compose};
 
-use super::schema::{Others, Schema};
-use super::value::{convert, convert_items, guess};
+use super::given::Files;
+use super::pairs::{self, Right};
+use super::schema::{Others, Schema, Type};
+use super::value::{convert, convert_item, guess};
 use super::{ArgumentError, object_of, parse, refuse_missing};
 use crate::clean::one_line;
 
@@ -18,10 +20,12 @@ struct Pair<'a> {
     value: Typed<'a>,
 }
 
-/// The right side of a word.
+/// The value of a word.
 enum Typed<'a> {
-    /// After `=`: text to convert by the schema.
+    /// Text to convert by the schema.
     Text(&'a str),
+    /// The text of a file, to convert by the schema.
+    File { path: &'a str, text: &'a str },
     /// After `:=`: JSON.
     Raw(Json),
 }
@@ -36,9 +40,22 @@ struct Group<'a> {
 }
 
 /// Builds the object that the words describe.
-pub(super) fn build(words: &[String], schema: Schema<'_>) -> Result<Json, ArgumentError> {
-    let pairs = words.iter().map(|word| Pair::parse(word)).collect::<Result<Vec<_>, _>>()?;
-    object(pairs, schema, "")
+pub(super) fn build(
+    words: &[String],
+    files: &Files,
+    schema: Schema<'_>,
+) -> Result<Json, ArgumentError> {
+    let pairs = pairs::split(words, |key, next| is_switch(key, next, schema))?;
+    let pairs = pairs.into_iter().map(|(key, right)| Pair::new(key, right, files));
+    object(pairs.collect::<Result<Vec<_>, _>>()?, schema, "")
+}
+
+/// True if `--key` stands for `key=true`: it is a boolean, and the next word is no boolean.
+fn is_switch(key: &str, next: Option<&str>, schema: Schema<'_>) -> bool {
+    let ways = schema.property(key).map(Schema::ways).unwrap_or_default();
+    let is_boolean = ways.iter().any(|way| way.types.contains(&Type::Boolean));
+    let fits = |next: &str| schema.property(key).is_some_and(|one| convert(next, one).is_some());
+    is_boolean && !next.is_some_and(fits)
 }
 
 /// Builds the object of these pairs. `place` is its own path with a dot at the end, for messages.
@@ -137,28 +154,19 @@ fn value(group: Group<'_>, schema: Schema<'_>, key: &str) -> Result<Json, Argume
     match (values.len(), inner.is_empty()) {
         (0, _) => object(inner, schema, &format!("{key}.")),
         (1, true) => match values.pop().map(|pair| pair.value) {
-            Some(Typed::Raw(json)) => Ok(json),
-            Some(Typed::Text(text)) => {
-                convert(text, schema).ok_or_else(|| bad_value(key, text, schema))
-            }
+            Some(typed) => typed.convert(key, schema, |text| convert(text, schema)),
             None => Ok(Json::empty_object()),
         },
-        (_, true) if schema.is_list() => collect(&values, schema, key),
+        (_, true) if schema.is_list() => collect(values, schema, key),
         (_, _) => Err(ArgumentError::Twice { key: key.to_owned() }),
     }
 }
 
 /// The list from a repeated key; each word is one item.
-fn collect(values: &[Pair<'_>], schema: Schema<'_>, key: &str) -> Result<Json, ArgumentError> {
-    let one = |pair: &Pair<'_>| match &pair.value {
-        Typed::Raw(json) => Ok(vec![json.clone()]),
-        Typed::Text(text) => match convert_items(&[text], schema) {
-            Some(list) => Ok(capstan_wire::object::items(&list).unwrap_or_default()),
-            None => Err(bad_value(key, text, schema)),
-        },
-    };
-    let items = values.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    Ok(compose::array(items.iter().flatten()))
+fn collect(values: Vec<Pair<'_>>, schema: Schema<'_>, key: &str) -> Result<Json, ArgumentError> {
+    let one = |pair: Pair<'_>| pair.value.convert(key, schema, |text| convert_item(text, schema));
+    let items = values.into_iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    Ok(compose::array(&items))
 }
 
 /// The value of a group's member without a schema.
@@ -167,31 +175,50 @@ fn guessed(group: Group<'_>, key: &str) -> Result<Json, ArgumentError> {
     match (values.pop(), values.is_empty()) {
         (Some(Pair { value: Typed::Raw(json), .. }), true) => Ok(json),
         (Some(Pair { value: Typed::Text(text), .. }), true) => Ok(guess(text)),
+        (Some(Pair { value: Typed::File { text, .. }, .. }), true) => Ok(compose::string(text)),
         (_, _) => Err(ArgumentError::Twice { key: key.to_owned() }),
     }
 }
 
 fn bad_value(key: &str, text: &str, schema: Schema<'_>) -> ArgumentError {
     let value = if is_secret_name(key) { MASK.to_owned() } else { one_line(text, MAX_SHOWN) };
-    ArgumentError::BadValue { key: key.to_owned(), value, expected: schema.expected() }
+    let (key, is_list) = (key.to_owned(), schema.is_list());
+    ArgumentError::BadValue { key, value, expected: schema.expected(), is_list }
 }
 
 // === impl Pair ===
 
 impl<'a> Pair<'a> {
-    fn parse(word: &'a str) -> Result<Self, ArgumentError> {
-        let (key, text) = match word.split_once('=') {
-            Some((key, text)) if !key.is_empty() && key != ":" => (key, text),
-            Some(_) | None => {
-                return Err(ArgumentError::NotAPair { word: one_line(word, MAX_SHOWN) });
-            }
+    fn new(key: &'a str, right: Right<'a>, files: &'a Files) -> Result<Self, ArgumentError> {
+        let json = |text: &str| parse(text.to_owned(), &format!("the value of `{key}`"));
+        let value = match right {
+            Right::Text(text) => Typed::Text(text),
+            Right::Json(text) => Typed::Raw(json(text)?),
+            Right::File(path) => Typed::File { path, text: files.text(path) },
+            Right::JsonFile(path) => Typed::Raw(json(files.text(path))?),
         };
-        match key.strip_suffix(':') {
-            Some(key) => {
-                let json = parse(text.to_owned(), &format!("the value of `{key}`"))?;
-                Ok(Self { key, value: Typed::Raw(json) })
-            }
-            None => Ok(Self { key, value: Typed::Text(text) }),
+        Ok(Self { key, value })
+    }
+}
+
+// === impl Typed ===
+
+impl Typed<'_> {
+    /// The value as JSON; `convert` converts a text, and returns `None` if it does not fit.
+    fn convert(
+        self,
+        key: &str,
+        schema: Schema<'_>,
+        convert: impl Fn(&str) -> Option<Json>,
+    ) -> Result<Json, ArgumentError> {
+        match self {
+            Self::Raw(json) => Ok(json),
+            Self::Text(text) => convert(text).ok_or_else(|| bad_value(key, text, schema)),
+            // A file ends with a line break even if it holds a number. The text is not shown: a
+            // file may hold secrets.
+            Self::File { path, text } => convert(text)
+                .or_else(|| convert(text.trim_end()))
+                .ok_or_else(|| bad_value(key, &format!("@{path}"), schema)),
         }
     }
 }

@@ -12,12 +12,14 @@ use rustc_hash::FxHashMap;
 
 use effects::Effects;
 
+use super::argument_headers::{self, ArgumentHeader};
 use super::schemas::BadSchema;
 use crate::ports::Item;
 
-/// Cached facts of every list in which a call was looked up.
+/// Cached facts of every list in which a call was looked up. They depend on the rules, so each hub
+/// has its own.
 #[derive(Debug, Default)]
-pub struct Facts {
+pub(crate) struct Facts {
     lists: Mutex<FxHashMap<(ServerName, Kind), Arc<Index>>>,
     effects: Effects,
 }
@@ -37,6 +39,8 @@ pub(crate) struct Fact {
     pub(crate) effect: Effect,
     /// Why its input schema cannot be used, if so; computed at its first call.
     schema: OnceLock<Option<BadSchema>>,
+    /// The arguments that a request over HTTP repeats in headers; read at its first such call.
+    headers: OnceLock<Box<[ArgumentHeader]>>,
     /// The ruling at each front; `None` if rulings can depend on the call.
     rulings: Option<[OnceLock<Ruling>; 3]>,
 }
@@ -70,7 +74,8 @@ impl Facts {
         let fact = fact.get_or_init(|| {
             let effect = self.effects.of(policy, id, kind, &item.definition);
             let rulings = policy.is_steady().then(Default::default);
-            Arc::new(Fact { effect, schema: OnceLock::new(), rulings })
+            let (schema, headers) = (OnceLock::new(), OnceLock::new());
+            Arc::new(Fact { effect, schema, headers, rulings })
         });
         Some((item.definition.clone(), Arc::clone(fact)))
     }
@@ -109,6 +114,11 @@ impl Fact {
         judge: impl FnOnce() -> Option<BadSchema>,
     ) -> Option<&BadSchema> {
         self.schema.get_or_init(judge).as_ref()
+    }
+
+    /// Returns the arguments that a request over HTTP repeats in headers, by the tool's definition.
+    pub(crate) fn headers(&self, definition: &Json) -> &[ArgumentHeader] {
+        self.headers.get_or_init(|| argument_headers::read(definition).into())
     }
 
     /// Returns the ruling at this front. `decide` runs only if no ruling is cached.

@@ -59,7 +59,8 @@ impl Names {
 
     /// Creates names for these servers, keeping the names that are already in use.
     ///
-    /// An item keeps its name for as long as its server exists and its naming has not changed.
+    /// An item keeps its name for as long as its server exists, its naming has not changed, and no
+    /// new server turns the name into an id.
     #[must_use]
     pub fn then(&self, servers: impl IntoIterator<Item = (ServerName, Naming)>) -> Self {
         let new = Self::new(servers);
@@ -67,6 +68,9 @@ impl Names {
         let gone = |server: &ServerName| new.servers.get(server) != Some(&self.naming(server));
         for table in tables.values_mut() {
             table.forget(gone);
+            for server in table.names.release(|name| new.is_server(name)) {
+                table.lists.remove(&server);
+            }
         }
         // The names were given under these overrides; `with` compares them with the new ones.
         let overrides = Arc::clone(&self.overrides);
@@ -87,7 +91,9 @@ impl Names {
             return;
         }
         let shown = |own| (own, overlay.as_ref().map_or(own, |overlay| overlay.name(own)));
-        table.names.update_shown(server, self.naming(server), super::names(items).map(shown));
+        let names = super::names(items).map(shown);
+        let is_server = |name: &str| self.is_server(name);
+        table.names.update_shown(server, self.naming(server), names, is_server);
         table.lists.insert(server.clone(), Arc::clone(items));
         drop(tables);
     }
@@ -115,6 +121,11 @@ impl Names {
             Naming::Mcp => begins(&format!("{FOREIGN_PREFIX}{server}{SEPARATOR}")),
             Naming::Bare => true,
         }
+    }
+
+    /// True if this is the name of a server.
+    fn is_server(&self, name: &str) -> bool {
+        name.parse().is_ok_and(|name: ServerName| self.servers.contains_key(&name))
     }
 
     fn naming(&self, server: &ServerName) -> Naming {
@@ -177,6 +188,27 @@ mod tests {
         assert_eq!(called("b").as_deref(), Some("b__read"), "as before");
         assert_eq!(called("c").as_deref(), Some("c__read"));
         assert_eq!(called("d").as_deref(), Some("read"), "nobody else is called that");
+    }
+
+    /// C58: dots are allowed in names, so a bare name keeps its dot unless it is an id.
+    #[test]
+    fn c58_a_bare_name_with_a_dot_stays_until_a_server_makes_it_an_id() {
+        let bare = |name| (server(name), Naming::Bare);
+        let items = list(&["repo.list", "repo.sync.all", "files.delete", "s.own"]);
+        let public = |names: &Names| {
+            names.learn(Kind::Tool, Alphabet::Usual, &server("s"), &items);
+            ["repo.list", "repo.sync.all", "files.delete", "s.own"].map(|item| {
+                let id = ItemId { server: server("s"), item: item.to_owned() };
+                names.public(Kind::Tool, Alphabet::Usual, &id).unwrap().to_string()
+            })
+        };
+        let before = Names::new([bare("s"), bare("files")]);
+        let expected = ["repo.list", "repo.sync.all", "s__files.delete", "s__s.own"];
+        assert_eq!(public(&before), expected);
+        let after = before.then([bare("s"), bare("files"), bare("repo")]);
+        let expected = ["s__repo.list", "s__repo.sync.all", "s__files.delete", "s__s.own"];
+        assert_eq!(after.resolve(Kind::Tool, Alphabet::Usual, "repo.list"), None);
+        assert_eq!(public(&after), expected);
     }
 
     #[test]

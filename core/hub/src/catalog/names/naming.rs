@@ -107,15 +107,20 @@ impl NameTable {
         naming: Naming,
         items: impl IntoIterator<Item = &'a str>,
     ) {
-        self.update_shown(server, naming, items.into_iter().map(|item| (item, item)));
+        let shown = items.into_iter().map(|item| (item, item));
+        self.update_shown(server, naming, shown, |_| false);
     }
 
     /// Like [`Self::update`], but each item comes as a pair: its own name and its shown name.
+    ///
+    /// `is_server` returns true for the name of a server: `NAME.item` is an id then, and no public
+    /// name.
     pub fn update_shown<'a>(
         &mut self,
         server: &ServerName,
         naming: Naming,
         shown: impl IntoIterator<Item = (&'a str, &'a str)>,
+        is_server: impl Fn(&str) -> bool,
     ) {
         let shown: BTreeMap<&str, &str> = shown.into_iter().collect();
         let server = match self.by_server.get_key_value(server) {
@@ -138,6 +143,9 @@ impl NameTable {
             if theirs.names.contains_key(item) {
                 continue;
             }
+            let is_bare =
+                naming == Naming::Bare && is_distinct(&self.alphabet.spell(shown), &is_server);
+            let naming = if is_bare || naming == Naming::Mcp { naming } else { Naming::Prefixed };
             let wishes = Wishes::new(&server, naming, (item, shown), self.alphabet);
             if wishes.changed {
                 changed.push(wishes);
@@ -148,6 +156,20 @@ impl NameTable {
         for wishes in &changed {
             give(theirs, wishes);
         }
+    }
+
+    /// Takes back the names that became ids of servers. Returns the servers that lost one.
+    pub fn release(&mut self, is_server: impl Fn(&str) -> bool) -> BTreeSet<ServerName> {
+        let ids = self.by_name.extract_if(|name, _| spells_id(name, ".", &is_server));
+        let mut losers = BTreeSet::new();
+        for (_, Bound { server, item }) in ids {
+            if let Some(theirs) = self.by_server.get_mut(&server) {
+                theirs.names.remove(&item);
+                theirs.retired.retain(|retired| *retired != item);
+            }
+            losers.insert(ServerName::clone(&server));
+        }
+        losers
     }
 
     /// Removes a server and all its names.
@@ -208,8 +230,8 @@ impl<'a> Wishes<'a> {
         let prefixed = format!("{server}{SEPARATOR}{shown}");
         let wanted = match naming {
             Naming::Mcp => vec![format!("{FOREIGN_PREFIX}{prefixed}")],
-            Naming::Bare if is_distinct(&alphabet.spell(shown)) => vec![shown.to_owned(), prefixed],
-            Naming::Prefixed | Naming::Bare => vec![prefixed],
+            Naming::Bare => vec![shown.to_owned(), prefixed],
+            Naming::Prefixed => vec![prefixed],
         };
         let names: Vec<String> = wanted.iter().map(|text| shorten(alphabet.spell(text))).collect();
         let changed = names.first() != wanted.first() || shown != item;
@@ -240,13 +262,19 @@ impl<'a> Wishes<'a> {
 /// True if a bare name cannot be read as the id of an item of some server.
 ///
 /// A server chooses the names of its tools. It must not get a name that a tool of another server
-/// has, or would have once that server is added.
-fn is_distinct(name: &str) -> bool {
-    let is_id = |separator: &str| {
-        name.split_once(separator)
-            .is_some_and(|(server, item)| !item.is_empty() && server.parse::<ServerName>().is_ok())
-    };
-    !name.is_empty() && !is_id(SEPARATOR) && !is_id(".")
+/// has. `server__item` is the canonical form, so it is not given even if there is no such server;
+/// dots are usual in names, so `server.item` is an id only if there is.
+fn is_distinct(name: &str, is_server: impl Fn(&str) -> bool) -> bool {
+    let could_be_server = |text: &str| text.parse::<ServerName>().is_ok();
+    !name.is_empty()
+        && !spells_id(name, SEPARATOR, could_be_server)
+        && !spells_id(name, ".", is_server)
+}
+
+/// True if a name is a server, this separator, and an item.
+fn spells_id(name: &str, separator: &str, is_server: impl Fn(&str) -> bool) -> bool {
+    let split = name.split_once(separator);
+    split.is_some_and(|(server, item)| !item.is_empty() && is_server(server))
 }
 
 /// Shortens a name to at most [`MAX_NAME`] characters by keeping its two ends.

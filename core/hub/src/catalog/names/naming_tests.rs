@@ -64,13 +64,11 @@ fn each_naming_and_each_alphabet_has_its_form() {
 
 #[test]
 fn a_bare_name_that_could_be_another_servers_id_is_not_given() {
-    for item in
-        ["files__delete", "mcp__files__delete", "files.delete", "files: delete", "files/ x", ""]
-    {
+    for item in ["files__delete", "mcp__files__delete", "files: delete", "files/ x", ""] {
         let name = called(Alphabet::Usual, Naming::Bare, item);
         assert!(name.starts_with("s__"), "{item:?} is called {name}");
     }
-    for item in ["delete", "Files.delete", "a_b", "files__", "__init", ".hidden"] {
+    for item in ["delete", "files.delete", "Files.delete", "a_b", "files__", "__init", ".hidden"] {
         let name = called(Alphabet::Usual, Naming::Bare, item);
         assert_eq!(name, item);
     }

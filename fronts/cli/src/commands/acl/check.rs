@@ -8,13 +8,11 @@ use capstan_hub::{DescribedCall, EntryPoint, Explanation, Freshness};
 use capstan_model::{CallError, Caller, Effect, Front, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::Policy;
 use capstan_text::clean::one_line;
-use capstan_text::screen::width;
-use capstan_text::table::table;
 use capstan_wire::Json;
 use serde::Serialize;
 
 use crate::args::{AccessArg, AclCheckArgs, FormatArg};
-use crate::commands::explained::{self, Decision};
+use crate::commands::explained::{self, Decision, STEP_HEADERS};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Printer;
@@ -147,7 +145,7 @@ impl Check<'_> {
             print.json(&rows.collect::<Vec<_>>());
         } else {
             let cells: Vec<Vec<String>> = all.iter().map(cells).collect();
-            print.data(&table(&["TOOL", "ACCESS", "VERDICT", "RULE"], &cells, width()));
+            print.table(&["TOOL", "ACCESS", "VERDICT", "RULE"], &cells);
         }
         Ok(())
     }
@@ -160,7 +158,7 @@ fn cells(explained: &Explanation) -> Vec<String> {
 }
 
 fn show(print: &Printer, explained: &Explanation, caller: &Caller) {
-    print.data(&explained::steps(&explained.steps));
+    print.table(&STEP_HEADERS, &explained::steps(&explained.steps));
     let item = one_line(&explained.id.to_string(), usize::MAX);
     let rule = one_line(&explained.ruling.rule, usize::MAX);
     let (verdict, access) = (explained.ruling.verdict.as_str(), explained.effect.as_str());

@@ -7,8 +7,6 @@ use capstan_app::api::Missing;
 use capstan_hub::ports::Listing;
 use capstan_model::{Caller, Effect, Front, ItemId, Kind, Trust};
 use capstan_policy::effect::{Classified, EffectRules, Source};
-use capstan_text::screen::width;
-use capstan_text::table::table;
 use serde::Serialize;
 
 use super::rows;
@@ -35,7 +33,7 @@ struct Row {
 
 pub(crate) async fn run(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppError> {
     match &args.file {
-        Some(path) => of_file(context, path, args.server.as_deref()),
+        Some(path) => of_file(context, path, args.only()),
         None => of_servers(context, args).await,
     }
 }
@@ -59,8 +57,8 @@ async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppE
     let local = context.local()?;
     let hub = &*local.hub;
     let person = Person::watching(&context.print, "waiting for the servers");
-    local.tell_problems(&person, |_| true);
-    let gathered = match &args.server {
+    local.tell_problems_of_list(&person);
+    let gathered = match args.only() {
         Some(name) => local.gather_one(&person, Listing::Tools, name).await?,
         None => local.gather(&person, Listing::Tools, Context::patience(&args.wait)).await,
     };
@@ -97,7 +95,7 @@ fn show(context: &Context, rows: &[Row]) {
     }
     let cells: Vec<Vec<String>> = rows.iter().map(Row::cells).collect();
     let headers = ["SERVER", "TOOL", "EFFECT", "SURE", "SOURCE", "REASONS"];
-    context.print.data(&table(&headers, &cells, width()));
+    context.print.table(&headers, &cells);
     let unknown = rows.iter().filter(|row| row.effect == Effect::Unknown.as_str()).count();
     if unknown > 0 {
         context.print.note(&format!("\n{unknown} of {} unknown: they count as writes", rows.len()));

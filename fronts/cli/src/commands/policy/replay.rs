@@ -9,8 +9,6 @@ use capstan_config::Rules;
 use capstan_hub::replay::{Judged, NoPast, Past, Reason};
 use capstan_model::{Kind, Ruling, Verdict};
 use capstan_text::clean::one_line;
-use capstan_text::screen::width;
-use capstan_text::table::table;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -144,7 +142,7 @@ fn show(context: &Context, report: &Report) {
             })
             .collect();
         let headers = ["ITEM", "CALLER", "FRONT", "CALLS", "WAS", "NOW"];
-        context.print.data(&table(&headers, &cells, width()));
+        context.print.table(&headers, &cells);
     }
     let other = match report.same_by_other_rule {
         0 => String::new(),

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::cases::{self, Case};
 use crate::args::PolicyTestArgs;
-use crate::commands::explained;
+use crate::commands::explained::{self, STEP_HEADERS};
 use crate::context::Context;
 use crate::exit::Exit;
 
@@ -69,7 +69,8 @@ fn show(context: &Context, outcome: &Outcome<'_>) {
     let problem = one_line(outcome.problem.as_deref().unwrap_or_default(), usize::MAX);
     context.print.data(&format!("failed: {name}{named}: {problem}"));
     if !outcome.steps.is_empty() {
-        context.print.data(&format!("{}\n\n", explained::steps(&outcome.steps)));
+        context.print.table(&STEP_HEADERS, &explained::steps(&outcome.steps));
+        context.print.exactly("\n");
     }
 }
 

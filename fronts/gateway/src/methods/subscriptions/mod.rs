@@ -12,8 +12,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
-use capstan_hub::ApprovalFrom;
 use capstan_hub::ports::{Listener, Listing};
+use capstan_hub::{ApprovalFrom, TaskSubscription};
+use capstan_model::rpc_code::INTERNAL;
 use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::META_SUBSCRIPTION;
 use capstan_wire::{Json, RequestId, compose, object};
@@ -31,6 +32,7 @@ use crate::methods::lists::visible_lists::Change;
 use crate::methods::tasks::needs_tasks;
 use crate::methods::tasks::task_status::TaskWatch;
 use crate::protocol::fault::Fault;
+use crate::protocol::method::Method;
 use crate::questions::operator::Event;
 
 /// Maximum number of concurrent subscriptions of modern clients.
@@ -50,8 +52,7 @@ pub(crate) struct Subscribers {
 
 /// A subscription of a modern client.
 pub(crate) struct Subscription {
-    view: View,
-    caller: Arc<Caller>,
+    client: Arc<Client>,
     /// The id of its request, which every message repeats.
     id: Json,
     lists: HashSet<&'static str>,
@@ -64,6 +65,14 @@ struct ListenRequest {
     client: Arc<Client>,
     caller: Arc<Caller>,
     id: Json,
+}
+
+/// The notifications that a modern client asks for.
+struct Filter {
+    lists: HashSet<&'static str>,
+    /// The resources, by the client's names.
+    uris: Vec<String>,
+    tasks: Option<Vec<String>>,
 }
 
 /// Ends a subscription when its request ends.
@@ -97,10 +106,14 @@ impl Gateway {
         params: Option<Json>,
     ) -> Exchange {
         let params = params.unwrap_or_else(Json::empty_object);
-        let Some(filter) = object::get(&params, "notifications") else {
-            return Exchange::fault(id, Fault::invalid("`notifications` is missing"));
+        let filter = match Filter::read(&params) {
+            Ok(filter) => filter,
+            Err(fault) => {
+                self.record_malformed(client, Method::Listen, &params, fault.message());
+                return Exchange::fault(id, fault);
+            }
         };
-        if object::get(&filter, "taskIds").is_some() && !client.knows_tasks() {
+        if filter.tasks.is_some() && !client.knows_tasks() {
             return Exchange::fault(id, needs_tasks());
         }
         let (events, receiver) = channel();
@@ -123,33 +136,27 @@ impl Gateway {
     async fn run_listen(
         self: Arc<Self>,
         ListenRequest { client, caller, id }: ListenRequest,
-        filter: Json,
+        Filter { lists, uris, tasks }: Filter,
         events: EventSender<Event>,
     ) -> Result<Payload, Fault> {
-        let wanted = |key| object::get(&filter, key).is_some_and(|json| json.as_bytes() == b"true");
-        let lists: HashSet<&'static str> =
-            LIST_FILTERS.into_iter().filter(|(key, _)| wanted(key)).map(|(key, _)| key).collect();
-        let named = |key| object::get(&filter, key).and_then(|all| all.read::<Vec<String>>().ok());
-        let uris = named("resourceSubscriptions").unwrap_or_default();
         // Taken first, so that a refused subscription sends nothing to servers.
         let Some(_share) = self.subscribers.shares.take(client.peer) else {
-            return Err(Fault::new(-32603, "too many subscriptions at the same time"));
+            return Err(Fault::new(INTERNAL, "too many subscriptions at the same time"));
         };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
         // With several resources, those that need an approval are left out instead of waited for.
         let asks = if uris.len() == 1 { ApprovalFrom::OtherShells } else { ApprovalFrom::Memory };
         for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
             let caller = Arc::clone(&caller);
-            let wanted = self.watch_for(&client, caller, &uri, "subscriptions/listen", asks).await;
+            let wanted =
+                self.watch_for(&client, caller, &uri, TaskSubscription::METHOD, asks).await;
             if let Ok((id, wanting)) = wanted {
                 watched.push(wanting);
                 resources.insert((id.server, id.item), uri);
             }
         }
-        let tasks = named("taskIds").unwrap_or_default();
-        let watch = self.follow(&client, tasks, &events).await;
-        let (view, caller) = (client.view.clone(), Arc::clone(&client.caller));
-        let subscription = Arc::new(Subscription { view, caller, id, lists, resources, events });
+        let watch = self.follow(&client, tasks.unwrap_or_default(), &events).await;
+        let subscription = Arc::new(Subscription { client, id, lists, resources, events });
         // The first message acknowledges the accepted filters.
         let first = subscription.acknowledged(watch.iter().flat_map(TaskWatch::ids));
         if subscription.events.send(Event::Message(first)).await.is_err() {
@@ -190,7 +197,9 @@ impl Gateway {
             }
         }
         for subscription in self.subscribers.active() {
-            if meant(&subscription.view, &subscription.caller) && subscription.lists.contains(key) {
+            if meant(&subscription.client.view, &subscription.client.caller)
+                && subscription.lists.contains(key)
+            {
                 subscription.tell(method, &Json::empty_object());
             }
         }
@@ -229,7 +238,7 @@ impl Listener for Gateway {
         let key = (server.clone(), uri.clone());
         for subscription in self.subscribers.active() {
             if let Some(shown) =
-                subscription.resources.get(&key).filter(|_| may(&subscription.caller))
+                subscription.resources.get(&key).filter(|_| may(&subscription.client.caller))
             {
                 subscription.tell(METHOD, &named(shown));
             }
@@ -276,25 +285,22 @@ impl Subscribers {
 
     /// View and caller of all receivers.
     pub(crate) fn all(&self) -> Vec<(View, Arc<Caller>)> {
-        let clients = self.connected();
-        let clients = clients.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
-        let subscriptions = self.active();
-        let subscriptions =
-            subscriptions.iter().map(|one| (one.view.clone(), Arc::clone(&one.caller)));
-        clients.chain(subscriptions).collect()
+        let subscribed = self.active().into_iter().map(|one| Arc::clone(&one.client));
+        let clients = self.connected().into_iter().chain(subscribed);
+        clients.map(|one| (one.view.clone(), Arc::clone(&one.caller))).collect()
     }
 
-    /// The subscribed resources, with their callers.
-    pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Vec<Arc<Caller>>> {
-        let mut wanted: HashMap<_, Vec<Arc<Caller>>> = HashMap::new();
+    /// The subscribed resources, with their clients.
+    pub(crate) fn wanted(&self) -> HashMap<(ServerName, String), Vec<Arc<Client>>> {
+        let mut wanted: HashMap<_, Vec<Arc<Client>>> = HashMap::new();
         for client in self.connected() {
             for one in client.subscriptions() {
-                wanted.entry(one).or_default().push(Arc::clone(&client.caller));
+                wanted.entry(one).or_default().push(Arc::clone(&client));
             }
         }
         for subscription in self.active() {
             for one in subscription.resources.keys().cloned() {
-                wanted.entry(one).or_default().push(Arc::clone(&subscription.caller));
+                wanted.entry(one).or_default().push(Arc::clone(&subscription.client));
             }
         }
         wanted
@@ -360,6 +366,25 @@ impl Subscription {
             .and_then(|meta| object::with_member(params, "_meta", &meta));
         let params = tagged.unwrap_or_else(|_| params.clone());
         compose::notification(method, Some(&params)).into()
+    }
+}
+
+// === impl Filter ===
+
+impl Filter {
+    fn read(params: &Json) -> Result<Self, Fault> {
+        let filter = object::get(params, "notifications");
+        let filter = filter.ok_or_else(|| Fault::invalid("`notifications` is missing"))?;
+        let wanted = |key| object::get(&filter, key).is_some_and(|json| json.as_bytes() == b"true");
+        let lists =
+            LIST_FILTERS.into_iter().filter(|(key, _)| wanted(key)).map(|(key, _)| key).collect();
+        let named = |key| {
+            let read = object::get(&filter, key).map(|all| all.read::<Vec<String>>());
+            read.transpose()
+                .map_err(|_| Fault::invalid(format!("`{key}` must be a list of strings")))
+        };
+        let uris = named("resourceSubscriptions")?.unwrap_or_default();
+        Ok(Self { lists, uris, tasks: named("taskIds")? })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use capstan_hub::ApprovalFrom;
+use capstan_hub::{ApprovalFrom, SideOp};
 use capstan_model::Kind;
 use capstan_wire::{Json, object};
 
@@ -13,6 +13,7 @@ use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
 use crate::protocol::fault::Fault;
 use crate::protocol::messages::refuse_ambiguous;
+use crate::protocol::method::Method;
 
 impl Gateway {
     /// `resources/subscribe`.
@@ -22,9 +23,11 @@ impl Gateway {
         params: Option<Json>,
     ) -> Result<Payload, Fault> {
         let params = params.unwrap_or_else(Json::empty_object);
-        let uri = uri_of(&params)?;
+        let uri = uri_of(&params).inspect_err(|fault| {
+            self.record_malformed(&client, Method::Subscribe, &params, fault.message());
+        })?;
         let caller = caller_of(&client.caller, &params);
-        let (method, approval) = ("resources/subscribe", ApprovalFrom::OtherShells);
+        let (method, approval) = (SideOp::SUBSCRIBE, ApprovalFrom::OtherShells);
         let watched = self.watch_for(&client, caller, &uri, method, approval).await;
         let (id, watch) =
             watched.map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_hub::{ApprovalFrom, Attempt, Call, Hub, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
+use capstan_wire::Json;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::client::Client;
@@ -44,13 +45,13 @@ impl Gateway {
         let hub = self.hub();
         let mut attempt = hub.begin_search(&call).by_method(method);
         let watched = self.start_watching(&hub, &mut attempt, client, call, approval_from).await;
-        attempt.end(watched.as_ref().map(|_| ()).map_err(Clone::clone)).await?;
-        watched
+        let (_, id, watch) = attempt.end(watched, |(answer, ..)| answer).await?;
+        Ok((id, watch))
     }
 
-    /// Subscribes to a resource at its server.
+    /// Subscribes to a resource at its server, and returns the server's answer.
     ///
-    /// The caller must register its client while it holds the returned value.
+    /// The caller must register its client while it holds the returned watch.
     async fn start_watching(
         self: &Arc<Self>,
         hub: &Hub,
@@ -58,7 +59,7 @@ impl Gateway {
         client: &Client,
         call: Call,
         approval_from: ApprovalFrom<'_>,
-    ) -> Result<(ItemId, ResourceWatch), CallError> {
+    ) -> Result<(Json, ItemId, ResourceWatch), CallError> {
         let resources = ClientResources { gateway: self, client };
         // Before the lock: an approval may take long and must not block others.
         let admission = attempt
@@ -70,7 +71,7 @@ impl Gateway {
         // Uses the hub that has admitted it.
         let done = hub.run_side(admission).await;
         drop(turn);
-        done.map(|_| (id, wanting))
+        done.map(|answer| (answer, id, wanting))
     }
 
     /// Unsubscribes from a resource at its server, unless a client still wants it.

@@ -8,9 +8,10 @@ pub(crate) mod task_status;
 use std::sync::Arc;
 
 use capstan_hub::ports::{Asking, Reply};
-use capstan_hub::{Call, Screened, TaskOp};
-use capstan_model::{CallError, Kind, Target};
-use capstan_wire::protocol::{INVALID_PARAMS, MODERN};
+use capstan_hub::{Screened, TaskOp};
+use capstan_model::CallError;
+use capstan_model::rpc_code::{INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY};
+use capstan_wire::protocol::MODERN;
 use capstan_wire::{Json, RequestId, compose, object};
 use futures::future::join_all;
 
@@ -21,8 +22,9 @@ use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::tasks::task_table::{Owner, TaskRecord};
 use crate::protocol::capabilities::TASKS;
-use crate::protocol::fault::{Fault, INTERNAL, MISSING_CAPABILITY};
+use crate::protocol::fault::Fault;
 use crate::protocol::messages::refuse_ambiguous;
+use crate::protocol::method::Method;
 use crate::questions::operator::ClientOperator;
 
 /// Number of tasks on one page.
@@ -69,14 +71,12 @@ impl Gateway {
         if client.era.requires_tasks_extension() && !client.knows_tasks() {
             return Err(needs_tasks());
         }
-        // Prevents that a second id, of another client's task, reaches the server next to the
-        // checked one.
-        refuse_ambiguous(params, &["taskId", "inputResponses", "_meta"])?;
-        let id = object::get_string(params, "taskId");
-        let id = id.ok_or_else(|| Fault::invalid("`taskId` must be a string"))?;
+        let id = read_task_id(params).inspect_err(|fault| {
+            self.record_malformed(client, Method::Task(op), params, fault.message());
+        })?;
         let task = self.tasks.find(&id, &Owner::of(client));
         let Some(task) = task else {
-            self.record_unknown_task(client, op, id);
+            self.record_unknown_task(client, Method::Task(op), params, &id);
             return Err(Fault::invalid("Task not found"));
         };
         let requester = operator.requester();
@@ -93,19 +93,6 @@ impl Gateway {
             }
             Err(error) => Err(Fault::of_tool(&error, &id)),
         }
-    }
-
-    /// Records an operation on a task that is unknown, or belongs to another client.
-    fn record_unknown_task(&self, client: &Client, op: TaskOp, id: String) {
-        let target = Target::spelled(Kind::Tool, id.as_str());
-        let call = Call::new(Arc::clone(&client.caller), target, None);
-        let hub = self.hub();
-        let attempt = hub.begin_search(&call).by_method(op.method());
-        drop(attempt.refuse(CallError::Unknown {
-            kind: Kind::Tool,
-            name: id,
-            nearest: Vec::new(),
-        }));
     }
 
     /// Converts a server's description of a task for its client.
@@ -249,6 +236,14 @@ impl Client {
         let extensions = object::get(&self.capabilities, "extensions");
         extensions.is_some_and(|extensions| object::get(&extensions, TASKS).is_some())
     }
+}
+
+/// Reads the id of the task.
+///
+/// Prevents that a second id, of another client's task, reaches the server next to the checked one.
+fn read_task_id(params: &Json) -> Result<String, Fault> {
+    refuse_ambiguous(params, &["taskId", "inputResponses", "_meta"])?;
+    object::get_string(params, "taskId").ok_or_else(|| Fault::invalid("`taskId` must be a string"))
 }
 
 pub(crate) fn needs_tasks() -> Fault {

@@ -1,6 +1,7 @@
 //! Batches over HTTP.
 
 use bytes::Bytes;
+use capstan_model::rpc_code::INVALID_REQUEST;
 use capstan_wire::Message;
 use futures::StreamExt as _;
 use futures::stream::SelectAll;
@@ -8,7 +9,7 @@ use hyper::Response;
 use hyper::http::StatusCode;
 
 use crate::protocol::era::{Contact, Era, Hint};
-use crate::protocol::messages::{INVALID_REQUEST, messages};
+use crate::protocol::messages::messages;
 use crate::transport::http::request::caller_header;
 use crate::transport::http::request::request_body::Accepts;
 use crate::transport::http::request::trace_headers;

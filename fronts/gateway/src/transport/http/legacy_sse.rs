@@ -9,6 +9,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use capstan_model::Caller;
+use capstan_model::rpc_code::INVALID_REQUEST;
 use capstan_wire::Message;
 use futures::stream::{BoxStream, SelectAll, Stream as _};
 use hyper::Response;
@@ -191,7 +192,11 @@ impl LegacyStream {
                         // Concurrent `initialize` requests: the first one counts.
                         gateway.leave(&second);
                         let words = "the handshake has been made";
-                        return Some(Posted::Answer(Answer::error(Some(&id), -32600, words)));
+                        return Some(Posted::Answer(Answer::error(
+                            Some(&id),
+                            INVALID_REQUEST,
+                            words,
+                        )));
                     }
                     // There is always room, as this is one of the first messages.
                     if self.stream.send(Posted::Inbox(inbox)).await.is_err() {

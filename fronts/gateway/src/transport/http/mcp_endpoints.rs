@@ -12,7 +12,6 @@ use hyper::http::{Method, StatusCode};
 
 use crate::transport::http::HttpLimits;
 use crate::transport::http::legacy_sse::{self, LegacyStreams};
-use crate::transport::http::request::argument_headers::ArgumentHeaders;
 use crate::transport::http::request::request_body::{Accepts, SESSION};
 use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Events, Form, Source};
@@ -32,7 +31,6 @@ pub struct McpEndpoints {
     sessions: Arc<Sessions>,
     legacy_streams: Arc<LegacyStreams>,
     tracks: Tracks,
-    argument_headers: ArgumentHeaders,
 }
 
 /// Streamable HTTP.
@@ -55,7 +53,6 @@ impl McpEndpoints {
             sessions: Arc::new(Sessions::new(limits.sessions)),
             legacy_streams: Arc::default(),
             tracks: Tracks::new(limits.resume),
-            argument_headers: ArgumentHeaders::default(),
         })
     }
 
@@ -85,10 +82,6 @@ impl McpEndpoints {
 
     pub(crate) fn legacy_streams(&self) -> &Arc<LegacyStreams> {
         &self.legacy_streams
-    }
-
-    pub(crate) fn argument_headers(&self) -> &ArgumentHeaders {
-        &self.argument_headers
     }
 
     /// The view of a request's path, or the reason why its caller sees no servers there.

@@ -148,6 +148,31 @@ pub enum HttpError {
     },
 }
 
+// === impl HttpError ===
+
+impl HttpError {
+    /// Returns a hint on what to do about the error; `metrics` is the address of the metrics, if
+    /// they have their own.
+    pub fn hint(&self, metrics: Option<SocketAddr>) -> Option<&'static str> {
+        match self {
+            Self::Bind { address, cause }
+                if Some(*address) == metrics && cause.kind() == io::ErrorKind::AddrInUse =>
+            {
+                Some("`gateway.metrics_listen = \":0\"` picks a free port")
+            }
+            Self::Bind { cause, .. } if cause.kind() == io::ErrorKind::AddrNotAvailable => {
+                Some("listen on an address of this machine, such as 127.0.0.1")
+            }
+            Self::Bind { cause, .. } if cause.kind() == io::ErrorKind::PermissionDenied => {
+                Some("ports below 1024 need administrator rights; choose a higher one")
+            }
+            Self::Bind { .. } => Some("`--http :0` picks a free port"),
+            Self::NotInFile { .. } => Some("check that `tls_cert` and `tls_key` are not swapped"),
+            Self::Exposed(_) | Self::Pem { .. } | Self::Certificate { .. } => None,
+        }
+    }
+}
+
 /// Binds the address, and reads the certificate if there is one.
 ///
 /// # Errors

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use capstan_model::Caller;
-use capstan_wire::protocol::{
-    HEADER_MISMATCH, INVALID_PARAMS, METHOD_NOT_FOUND, MODERN, UNSUPPORTED_VERSION,
+use capstan_model::rpc_code::{
+    HEADER_MISMATCH, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
+    PARSE_ERROR, UNSUPPORTED_VERSION,
 };
+use capstan_wire::protocol::MODERN;
 use capstan_wire::{Json, Message, RequestId};
 use hyper::Response;
 use hyper::body::Incoming;
@@ -15,8 +17,8 @@ use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 
 use crate::protocol::era::{Contact, Era, Hint};
-use crate::protocol::fault::MISSING_CAPABILITY;
-use crate::protocol::messages::{INVALID_REQUEST, PARSE_ERROR, is_batch, messages, one};
+use crate::protocol::messages::{is_batch, messages, one};
+use crate::protocol::method::Method;
 use crate::transport::http::batch;
 use crate::transport::http::connection::connection_state::ConnectionState;
 use crate::transport::http::mcp_endpoints::McpEndpoints;
@@ -108,8 +110,7 @@ async fn respond(
         caller_header::adopt(&head.headers, trace_headers::adopt(&head.headers, request.params));
     let contact = Contact::of(hint(&head.headers), &request.method, request.params.as_ref());
     if contact == Contact::Modern {
-        let made = make_modern(mcp, head, caller, view, &request);
-        return match made.await {
+        return match make_modern(mcp, head, caller, view, &request) {
             Ok(client) => {
                 let ParsedRequest { id, method, params } = request;
                 let exchange = ask(mcp, accepts, &client, id, &method, params);
@@ -214,7 +215,7 @@ fn hint(headers: &HeaderMap) -> Hint {
 }
 
 /// Creates the client of a modern request, or the answer if it is refused.
-async fn make_modern(
+fn make_modern(
     mcp: &McpEndpoints,
     head: &Parts,
     caller: Arc<Caller>,
@@ -223,26 +224,28 @@ async fn make_modern(
 ) -> Result<Arc<crate::Client>, Answer> {
     let ParsedRequest { id, method, params } = request;
     let mirrored = MirroredValues::read(method, params.as_ref());
-    let mismatch = |mismatch: header_check::Mismatch| {
-        Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string())
-    };
     if let Some(version) = &mirrored.version {
-        header_check::check_version(&head.headers, version).map_err(mismatch)?;
+        header_check::check_version(&head.headers, version)
+            .map_err(|mismatch| Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string()))?;
     }
-    let context = mcp.gateway().stateless_context(caller, view);
+    let mut context = mcp.gateway().stateless_context(caller, view);
+    if mirrored.method.is_some_and(Method::has_argument_headers) {
+        context.repeated = Some(header_check::repeated_arguments(&head.headers));
+    }
     let client = mcp.gateway().modern(id, params.as_ref(), context)?;
-    if let Some(member) = mirrored.no_text {
-        let words = format!("`{member}` must be a string");
-        return Err(Answer::error(Some(id), INVALID_PARAMS, &words));
-    }
-    header_check::check(&head.headers, method, &mirrored).map_err(mismatch)?;
-    if let (true, Some(name), Some(params)) =
-        (mirrored.has_argument_headers, &mirrored.name, params)
-    {
-        let hub = mcp.gateway().hub();
-        let repeated =
-            mcp.argument_headers().check(&hub, &head.headers, &client, name, params).await;
-        repeated.map_err(mismatch)?;
+    let refused = match mirrored.no_text {
+        Some(member) => {
+            let words = format!("`{member}` must be a string");
+            Err((INVALID_PARAMS, words))
+        }
+        None => header_check::check(&head.headers, method, &mirrored)
+            .map_err(|mismatch| (HEADER_MISMATCH, mismatch.to_string())),
+    };
+    if let Err((code, words)) = refused {
+        if let (Some(method), Some(params)) = (mirrored.method, params) {
+            mcp.gateway().record_malformed(&client, method, params, &words);
+        }
+        return Err(Answer::error(Some(id), code, &words));
     }
     Ok(client)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use capstan_model::Caller;
+use capstan_model::rpc_code::INVALID_REQUEST;
 use capstan_wire::{Json, Message, RequestId};
 use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
@@ -12,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::client::MAX_RUNNING;
 use crate::protocol::era::{Contact, Hint};
-use crate::protocol::messages::{INVALID_REQUEST, cancelled, is_batch, messages, one};
+use crate::protocol::messages::{cancelled, is_batch, messages, one};
 use crate::transport::stdio::batch::{BatchId, Batches};
 use crate::transport::stdio::outbox::Outbox;
 use crate::{Answer, Client, ClientContext, Exchange, Gateway, Out, View};

@@ -4,6 +4,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use capstan_hub::catalog::RepeatedArguments;
 use capstan_wire::protocol::META_VERSION;
 use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
@@ -36,8 +37,8 @@ pub(crate) struct MirroredValues {
     pub(crate) name: Option<String>,
     /// The member that should contain the name, if it is not a string.
     pub(crate) no_text: Option<&'static str>,
-    /// True if the item's definition may require headers for arguments.
-    pub(crate) has_argument_headers: bool,
+    /// The method.
+    pub(crate) method: Option<Method>,
 }
 
 // === impl MirroredValues ===
@@ -46,7 +47,6 @@ impl MirroredValues {
     pub(crate) fn read(method: &str, params: Option<&Json>) -> Self {
         let method = Method::of(method, Revision::LATEST);
         let key = method.and_then(Method::name_key);
-        let has_argument_headers = method.is_some_and(Method::has_argument_headers);
         let [meta, name] = match params {
             Some(params) => object::peek(params, ["_meta", key.unwrap_or("_meta")]),
             None => [None, None],
@@ -54,15 +54,8 @@ impl MirroredValues {
         let version = meta.and_then(|meta| object::get_string(&meta, META_VERSION));
         let name = name.filter(|_| key.is_some()).map(|name| name.read().ok());
         let no_text = key.filter(|_| matches!(name, Some(None)));
-        Self { version, key, name: name.flatten(), no_text, has_argument_headers }
+        Self { version, key, name: name.flatten(), no_text, method }
     }
-}
-
-// === impl Mismatch ===
-
-impl Mismatch {
-    /// A mismatch of an argument header.
-    pub(crate) const PARAM: Self = Self("Mcp-Param-*");
 }
 
 /// Checks that the header and the body have the same revision.
@@ -90,8 +83,17 @@ pub(crate) fn check(
     if given == mirrored.name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
 }
 
+/// Reads the headers that repeat arguments. The pipeline compares them with the call.
+pub(crate) fn repeated_arguments(headers: &HeaderMap) -> RepeatedArguments {
+    let mut repeated = RepeatedArguments::default();
+    for (name, value) in headers {
+        repeated.add(name.as_str(), || value.to_str().ok().and_then(decode));
+    }
+    repeated
+}
+
 /// Decodes a header value; `None` if its encoding is malformed.
-pub(crate) fn decode(value: &str) -> Option<String> {
+fn decode(value: &str) -> Option<String> {
     let (begin, end) = SENTINEL;
     match value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)) {
         Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),

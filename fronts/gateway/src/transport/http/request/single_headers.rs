@@ -2,13 +2,13 @@
 //!
 //! With two values, a proxy in front of the gateway may have used the other one.
 
-use capstan_wire::protocol::{HEADER_MISMATCH, MODERN};
+use capstan_model::rpc_code::{HEADER_MISMATCH, INVALID_REQUEST};
+use capstan_wire::protocol::MODERN;
 use hyper::Response;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, ORIGIN};
 use hyper::http::StatusCode;
 
 use crate::Answer;
-use crate::protocol::messages::INVALID_REQUEST;
 use crate::transport::http::request::header_check::{METHOD, NAME};
 use crate::transport::http::request::request_body::{SESSION, VERSION};
 use crate::transport::http::response::body::{self, Body};

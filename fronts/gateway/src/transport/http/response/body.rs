@@ -5,6 +5,7 @@ use std::task::{Context, Poll, ready};
 use std::vec;
 
 use bytes::Bytes;
+use capstan_model::rpc_code::INTERNAL;
 use capstan_wire::RequestId;
 use hyper::Response;
 use hyper::body::{Frame, SizeHint};
@@ -13,7 +14,7 @@ use hyper::header::{
 };
 use hyper::http::StatusCode;
 
-use crate::protocol::fault::{INTERNAL, SHUTTING_DOWN};
+use crate::protocol::fault::SHUTTING_DOWN;
 use crate::transport::http::connection::connection_state::Busy;
 use crate::transport::http::response::events::Events;
 use crate::transport::http::sessions::SessionGuard;
