@@ -1,9 +1,10 @@
 //! What documents and scripts keep to.
 
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use capstan_tidy::markdown::{headings, links};
+use capstan_tidy::markdown::{anchors, headings, inline_code, links};
 use capstan_tidy::tree::{files, files_ending, root};
 
 /// What a newcomer looks for.
@@ -35,17 +36,84 @@ fn the_readme_says_how_to_test() {
 }
 
 #[test]
-fn every_link_into_the_repository_leads_somewhere() {
+fn every_link_into_the_repository_leads_to_a_file_and_to_a_heading_of_it() {
     for document in files_ending(".md").unwrap() {
         let folder = Path::new(&document.path).parent().map(|p| root().join(p)).unwrap();
         for link in links(&document.text) {
-            let Some(file) = link.file() else { continue };
-            let target = match file.strip_prefix('/') {
-                Some(from_root) => root().join(from_root),
-                None => folder.join(file),
+            let target = match link.file() {
+                Some(file) => match file.strip_prefix('/') {
+                    Some(from_root) => root().join(from_root),
+                    None => folder.join(file),
+                },
+                None => root().join(&document.path),
             };
-            let (path, line) = (&document.path, link.line);
-            assert!(target.exists(), "{path}:{line}: `{file}` does not exist");
+            let place = format!("{}:{}: `{}`", document.path, link.line, link.target);
+            assert!(target.exists(), "{place} does not exist");
+            let Some(anchor) = link.anchor() else { continue };
+            let text = fs::read_to_string(target).unwrap();
+            assert!(anchors(&text).iter().any(|a| a == anchor), "{place}: no such heading");
+        }
+    }
+}
+
+#[test]
+fn the_book_has_every_page_and_its_links_stay_within_it() {
+    let documents = files_ending(".md").unwrap();
+    let summary = documents.iter().find(|file| file.path == "docs/SUMMARY.md").unwrap();
+    let listed: Vec<String> = links(&summary.text)
+        .iter()
+        .filter_map(|link| Some(format!("docs/{}", link.file()?)))
+        .collect();
+    let pages = documents.iter().filter(|file| file.path.starts_with("docs/"));
+    for page in pages.filter(|page| page.path != summary.path) {
+        let path = &page.path;
+        assert!(listed.contains(path), "{path} is not in docs/SUMMARY.md");
+        let depth = path.matches('/').count() - 1;
+        for link in links(&page.text) {
+            let up = link.file().map_or(0, |file| file.matches("../").count());
+            assert!(up <= depth, "{path}:{}: `{}` leads out of the book", link.line, link.target);
+        }
+    }
+}
+
+#[test]
+fn every_test_that_the_page_on_migration_names_exists() {
+    let sources = files_ending(".rs").unwrap();
+    let migrate = fs::read_to_string(root().join("docs/guide/migrate.md")).unwrap();
+    // The last column of each table has the tests.
+    let last_column =
+        |line: &str| line.trim_end_matches(" |").rsplit(" | ").next().map(str::to_owned);
+    let rows = migrate.lines().zip(1..).filter(|(line, _)| line.starts_with("| "));
+    let named: Vec<(usize, String)> = rows
+        .filter_map(|(line, number)| Some((number, last_column(line)?)))
+        .flat_map(|(number, cell)| {
+            let names: Vec<String> =
+                inline_code(&cell).iter().map(|(_, n)| (*n).to_owned()).collect();
+            names.into_iter().map(move |name| (number, name))
+        })
+        .collect();
+    assert!(named.len() > 50, "the page names only {} tests", named.len());
+    for (line, name) in named {
+        let defined = format!("fn {name}(");
+        let found = sources.iter().any(|source| source.text.contains(&defined));
+        assert!(found, "docs/guide/migrate.md:{line}: there is no test `{name}`");
+    }
+}
+
+#[test]
+fn guides_name_their_subject() {
+    let avoided = ["whoever", "nobody", "somebody", "anybody"];
+    for guide in files_ending(".md").unwrap() {
+        if !(guide.path == "README.md" || guide.path.starts_with("docs/guide/")) {
+            continue;
+        }
+        for (line, number) in guide.text.lines().zip(1..) {
+            let prose: String = line.to_lowercase().split('`').step_by(2).collect();
+            let words: Vec<&str> = prose.split(|c: char| !c.is_alphanumeric()).collect();
+            for word in avoided {
+                assert!(!words.contains(&word), "{}:{number}: `{word}`", guide.path);
+            }
+            assert!(!line.starts_with("What "), "{}:{number}: begins with \"What\"", guide.path);
         }
     }
 }
@@ -97,6 +165,8 @@ fn every_script_can_be_run_and_stops_at_its_first_error() {
         "dev/lint",
         "dev/bless",
         "dev/bench",
+        "dev/book",
+        "dev/screenshot",
         "dev/attacks",
         "dev/servers",
         "dev/conformance",
