@@ -101,11 +101,12 @@ fn a_broken_entry_breaks_its_own_server_only() {
     let world = with(&format!("{broken}\n{}", fixture("good", &[])));
     let ended = ends_with(run(&world, "list --json"), 0);
     assert_eq!(column(&json(&ended), "state"), ["failed", "connected"]);
-    says(&ended.stderr, "`servers.broken.comand` is not a known key");
-    says(&ended.stderr, "did you mean `command`?");
+    let error = row(&json(&ended), "name", "broken")["error"].to_string();
+    says(&error, "`servers.broken.comand` is not a known key");
+    says(&run(&world, "config check").stderr, "did you mean `command`?");
     ends_with(run(&world, "call good__echo"), 0);
     let ended = ends_with(run(&world, "call broken__x --json"), 7);
-    says(&failure(&ended).1, "`servers.broken`");
+    says(&failure(&ended).1, "`servers.broken.comand`");
 }
 
 #[test]

@@ -164,7 +164,7 @@ impl Reading<'_> {
             self.part.problems.append(&mut report.problems);
             return;
         }
-        let broken = report.first_error().cloned();
+        let broken = report.first_error(&key).cloned();
         let status = match (server, broken) {
             (Some(server), None) => Ok(server),
             (_, Some(problem)) => Err(problem),

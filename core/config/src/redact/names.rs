@@ -29,7 +29,7 @@ const KNOWN: &str = "
     inlinepython inputs inputschema issuer lazy limit limits listen locktoollist
     logarguments manifestversion maxanswer maxbody maxconnections maxdescriptionbytes
     maxdynamicservers maxidletimeout maxinstructionsbytes maxsessions maxsize
-    maxtoolcallspersession maxtotal mcp mcpconfig mcpservercommand mcpservers
+    maxtokens maxtoolcallspersession maxtotal mcp mcpconfig mcpservercommand mcpservers
     mediapassthrough metricslisten minidletimeout minsimilarity mintoolstofilter missingenv
     model name naming networks oauth oauthconfig omittoolsfrom onfull only openapi output
     path pattern permission permissions pin platform platformoverrides platforms policy

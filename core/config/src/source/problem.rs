@@ -133,8 +133,14 @@ impl<'a> Report<'a> {
     }
 
     /// Returns the error that makes the server unusable: the first one in the file.
-    pub fn first_error(&self) -> Option<&Problem> {
+    ///
+    /// An error about one of its keys comes before one about the whole `entry`: a misspelt key
+    /// explains why the entry has no command.
+    pub fn first_error(&self, entry: &str) -> Option<&Problem> {
         let errors = self.problems.iter().filter(|problem| problem.severity == Severity::Error);
-        errors.min_by_key(|problem| problem.place.as_ref().map(|place| place.start))
+        errors.min_by_key(|problem| {
+            let is_about_entry = problem.key.as_deref() == Some(entry);
+            (is_about_entry, problem.place.as_ref().map(|place| place.start))
+        })
     }
 }

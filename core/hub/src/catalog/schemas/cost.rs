@@ -66,8 +66,13 @@ impl<'a> Scale<'a> {
         let same = SAME.iter().filter_map(|key| map.get(*key)).chain(lists).chain(maps);
         let same: Vec<&'a Value> = same.collect();
         let mut weight: u64 = 1;
-        for schema in same.into_iter().filter_map(Value::as_object) {
-            weight = weight.saturating_add(self.weigh(schema));
+        for schema in same {
+            let more = match schema {
+                Value::Object(schema) => self.weigh(schema),
+                Value::Bool(_) => 1,
+                Value::Null | Value::Number(_) | Value::String(_) | Value::Array(_) => 0,
+            };
+            weight = weight.saturating_add(more);
         }
         for reference in REFERENCES.iter().filter_map(|key| map.get(*key)?.as_str()) {
             match self.target(reference) {
@@ -127,7 +132,7 @@ mod tests {
         for (schema, expected) in [
             (json!({}), 1),
             (json!({"properties": {"a": {}, "b": {"items": {}}}}), 1),
-            (json!({"allOf": [{}, {"anyOf": [{}, true]}], "not": {}}), 5),
+            (json!({"allOf": [{}, {"anyOf": [{}, true]}], "not": {}}), 6),
             (json!({"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"if": {}}}}), 3),
             (json!({"$ref": "#/$defs/a%25b~1c", "$defs": {"a%b/c": {}}}), 2),
             (json!({"dependentSchemas": {"a": {"not": {}}, "b": {}}}), 4),
