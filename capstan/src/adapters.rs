@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use capstan_app::hub_settings::{self, ApprovalPorts, Before};
+use capstan_app::hub_settings::{self, ApprovalPorts, Before, ClientTransport};
 use capstan_app::{AppError, BuildHub, Configs, Environment, SavedRules, Setup, Usage};
 use capstan_config::Loaded;
 use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, RuleBook};
@@ -59,13 +59,15 @@ impl Adapters {
     pub(crate) fn gateway_hub(
         &self,
         setup: &Setup,
+        transport: ClientTransport,
         before: Option<&Before<'_>>,
     ) -> Result<HubBuilder, AppError> {
         let loaded = &setup.loaded;
         let hub = assemble::hub(self, loaded, Others::Clients, before);
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         hub_settings::widen(&mut hub);
-        let approvals = hub_settings::gateway_approvals(loaded, self.approval_ports(loaded, &hub));
+        let ports = self.approval_ports(loaded, &hub);
+        let approvals = hub_settings::gateway_approvals(loaded, ports, transport);
         hub.approvals = Arc::new(match before {
             Some(before) => approvals.after(before.hub.approvals()),
             None => approvals,

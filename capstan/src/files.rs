@@ -91,6 +91,15 @@ impl Files for LocalFiles {
         written.map_err(|error| AppError::internal(format!("{}: {error}", path.display())))
     }
 
+    fn delete(&self, path: &Path) -> Result<(), AppError> {
+        match fs::remove_file(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(AppError::config(format!("{} cannot be removed: {error}", path.display())))
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
     fn unpack(&self, bundle: &Path, bundles: &Path) -> Result<PathBuf, AppError> {
         let unpacked = capstan_files::unpack(bundle, bundles, BundleLimits::default());
         unpacked.map_err(|error| failure(&error, error.hint()))
@@ -137,6 +146,10 @@ impl ReversibleEdits for StateFolder {
 
     fn is_recorded(&self, path: &Path) -> Result<bool, EditFault> {
         self.placed().knows(path).map_err(fault)
+    }
+
+    fn backup(&self, path: &Path) -> Result<Option<String>, EditFault> {
+        self.placed().backup(path).map_err(fault)
     }
 
     fn start(&self, path: &Path, take: TakeEntry<'_>) -> Result<EditStart, EditFault> {

@@ -8,6 +8,7 @@ mod audit;
 mod control;
 mod logs;
 mod telemetry;
+mod warm_up;
 mod demo;
 mod adapters;
 mod answers;
@@ -110,5 +111,6 @@ fn services(adapters: &Arc<Adapters>) -> Services {
         names: Arc::<CacheFolder>::clone(&adapters.names),
         usage: Arc::clone(&adapters.usage),
         serve: Arc::<Adapters>::clone(adapters),
+        warm_up: Arc::<Adapters>::clone(adapters),
     }
 }

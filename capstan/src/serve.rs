@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use capstan_app::hub_settings;
+use capstan_app::hub_settings::{self, ClientTransport};
 use capstan_app::reload::{LiveConfig, Reloading, Transport};
 use capstan_app::{AppError, Environment, Selection, Setup};
 use capstan_audit::Background;
@@ -39,7 +39,7 @@ use crate::control;
 use crate::files::CacheFolder;
 use crate::telemetry::Telemetry;
 use served::Served;
-use supervise::Supervised;
+pub(crate) use supervise::Supervised;
 
 /// Time limit for calls to end when we stop.
 ///
@@ -84,11 +84,14 @@ async fn serve(
     let mut stopping = stop().shared();
     let loaded = &*setup.loaded;
     // Binds first, so that no server is started if the address is not available.
-    let bound = match face {
-        Face::Stdio => None,
-        Face::Http(face) => Some(bind(&adapters.environment, &loaded.config, face).await?),
+    let (transport, bound) = match face {
+        Face::Stdio { confirm } => (ClientTransport::Stdio(confirm), None),
+        Face::Http(face) => {
+            let bound = bind(&adapters.environment, &loaded.config, face).await?;
+            (ClientTransport::Http, Some(bound))
+        }
     };
-    let (mut hub, audit) = hub(&adapters, setup)?;
+    let (mut hub, audit) = hub(&adapters, setup, transport)?;
     let telemetry = Telemetry::start(&adapters.environment);
     let supervised = Arc::new(Supervised::start(&adapters, &hub.clock, &hub.changes));
     supervised.supervise(&mut hub, &loaded.config);
@@ -98,7 +101,7 @@ async fn serve(
     telemetry.count(&gateway);
     // Keeps the gateway alive, so that its final counters can be sent at the end.
     let counted = Arc::clone(&gateway);
-    let served = Arc::new(Served::new(&adapters, &gateway, &supervised));
+    let served = Arc::new(Served::new(&adapters, &gateway, &supervised, transport));
     let reloading = Reloading {
         configs: Arc::clone(&adapters.configs),
         served: Arc::<Served>::clone(&served),
@@ -225,8 +228,9 @@ async fn required(
 fn hub(
     adapters: &Adapters,
     setup: &Setup,
+    transport: ClientTransport,
 ) -> Result<(HubBuilder, Option<Arc<Background>>), AppError> {
-    let mut hub = adapters.gateway_hub(setup, None)?;
+    let mut hub = adapters.gateway_hub(setup, transport, None)?;
     let config = &setup.loaded.config;
     if !config.audit.enabled {
         return Ok((hub, None));

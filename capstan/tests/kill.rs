@@ -53,6 +53,64 @@ fn every_kill_of_an_edit_leaves_the_old_text_or_the_new_one_whole() {
     still_works(&world, &path);
 }
 
+/// A client's file with two servers.
+const CLAUDE: &str = "{\n  \"numStartups\": 1,\n  \"mcpServers\": {\n    \"one\": {\"command\": \"npx\"},\n    \"two\": {\"command\": \"uvx\"}\n  }\n}\n";
+
+/// Rounds of two kills each.
+const MOVES: u32 = 60;
+
+/// The two files that a move changes.
+#[derive(Clone, PartialEq)]
+struct Both {
+    client: String,
+    config: String,
+}
+
+#[test]
+fn every_kill_of_a_move_leaves_the_old_texts_or_the_new_ones_and_it_can_be_undone() {
+    let world = World::new();
+    let client = world.write(world.home().join(".claude.json"), CLAUDE);
+    let config = world.write_user_config(TEXT);
+    let both = || Both {
+        client: fs::read_to_string(&client).unwrap(),
+        config: fs::read_to_string(&config).unwrap(),
+    };
+    let run = |words: &str| world.capstan(words.split(' ')).run();
+    let (to, back) = ("adopt claude-code --yes", "adopt claude-code --undo");
+    let old = both();
+    let begun = Instant::now();
+    run(to).ok();
+    let usual = (begun.elapsed() * 3 / 2).min(MAX_TIME);
+    let new = both();
+    run(back).ok();
+    assert!(both() == old && new.client != old.client && new.config != old.config);
+    let (mut half, mut whole) = (0, 0);
+    for round in 0..MOVES {
+        for (at, edit) in [(round * 2, to), (round * 2 + 1, back)] {
+            kill_one(&world, edit, usual * ((at * 7919) % 1009) / 1009);
+            let found = both();
+            assert!([&old.client, &new.client].contains(&&found.client), "{}", found.client);
+            assert!([&old.config, &new.config].contains(&&found.config), "{}", found.config);
+            // The client never has Capstan in place of servers that Capstan does not have.
+            assert!(found.client == old.client || found.config == new.config, "round {round}");
+            if found == old || found == new {
+                whole += 1
+            } else {
+                half += 1
+            }
+            // The same command ends what was begun.
+            if edit == to && round % 2 == 0 {
+                run(to).ok();
+                assert!(both() == new, "round {round}: {}", both().config);
+            }
+        }
+        let undone = run(back);
+        assert!(matches!(undone.status, Some(0 | 4)), "{}", undone.stderr);
+        assert!(both() == old, "round {round}: {}\n{}", both().client, both().config);
+    }
+    assert!(whole > 20, "the kills missed: {half} between the files, {whole} before or after");
+}
+
 /// After all that nothing is locked, nothing is left lying about, and approvals can be read.
 fn still_works(world: &World, path: &Path) {
     for words in [&["trust", "--yes"][..], &["disable", "kept"], &["trust", "--yes"]] {

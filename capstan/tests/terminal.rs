@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
+#[path = "terminal/adopt.rs"]
+mod adopt;
 #[path = "terminal/approve.rs"]
 mod approve;
 #[path = "terminal/attach.rs"]

@@ -139,6 +139,14 @@ impl Placed {
         Ok(self.load()?.contains_key(key(path)?))
     }
 
+    /// The text before the recorded change of a file, if the backup is intact.
+    pub fn backup<E>(&self, path: &Path) -> Result<Option<String>, PlacedError<E>> {
+        match self.load()?.remove(key(path)?).and_then(|record| record.before) {
+            Some(before) => kept(path, &before),
+            None => Ok(None),
+        }
+    }
+
     /// The starting point of a new change.
     ///
     /// `take` removes our part from a text that others have changed.

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use capstan_app::hub_settings::Before;
+use capstan_app::hub_settings::{Before, ClientTransport};
 use capstan_app::reload::ServedHub;
 use capstan_app::{AppError, Selection, Setup};
 use capstan_config::SourceFile;
@@ -29,6 +29,7 @@ pub(crate) struct Served {
     adapters: Arc<Adapters>,
     gateway: Arc<Gateway>,
     supervised: Arc<Supervised>,
+    transport: ClientTransport,
     retired: Arc<Retired>,
 }
 
@@ -43,11 +44,13 @@ impl Served {
         adapters: &Arc<Adapters>,
         gateway: &Arc<Gateway>,
         supervised: &Arc<Supervised>,
+        transport: ClientTransport,
     ) -> Self {
         Self {
             adapters: Arc::clone(adapters),
             gateway: Arc::clone(gateway),
             supervised: Arc::clone(supervised),
+            transport,
             retired: Arc::default(),
         }
     }
@@ -61,7 +64,7 @@ impl Served {
 
 impl ServedHub for Served {
     fn build(&self, setup: &Setup, before: &Before<'_>) -> Result<Hub, AppError> {
-        let mut hub = self.adapters.gateway_hub(setup, Some(before))?;
+        let mut hub = self.adapters.gateway_hub(setup, self.transport, Some(before))?;
         self.supervised.supervise(&mut hub, &setup.loaded.config);
         Ok(hub.build())
     }

@@ -11,7 +11,7 @@ use crate::stage::{
 };
 
 /// One real-shaped file of each client, and where it lies in a home.
-const FILES: [(&str, &str, &str); 14] = [
+pub(crate) const FILES: [(&str, &str, &str); 14] = [
     ("claude-code", "claude-code.json", ".claude.json"),
     ("claude-desktop", "claude-desktop.json", ".config/Claude/claude_desktop_config.json"),
     ("codex", "codex.toml", ".codex/config.toml"),
@@ -34,7 +34,7 @@ fn fixture(name: &str) -> String {
 }
 
 /// The place of a client's file, wherever this world has its configuration.
-fn place(world: &World, path: &str) -> PathBuf {
+pub(crate) fn place(world: &World, path: &str) -> PathBuf {
     match path.strip_prefix(".config/") {
         Some(path) => world.config().join(path),
         None => world.home().join(path),
@@ -42,7 +42,7 @@ fn place(world: &World, path: &str) -> PathBuf {
 }
 
 /// A home in which every client is configured.
-fn crowded() -> World {
+pub(crate) fn crowded() -> World {
     let world = World::new();
     for (_, name, path) in FILES {
         world.write(place(&world, path), fixture(name));
@@ -51,7 +51,7 @@ fn crowded() -> World {
 }
 
 /// All files of a home, but those of Capstan.
-fn tree(world: &World) -> Vec<(PathBuf, Vec<u8>, u32)> {
+pub(crate) fn tree(world: &World) -> Vec<(PathBuf, Vec<u8>, u32)> {
     fn walk(folder: &Path, all: &mut Vec<(PathBuf, Vec<u8>, u32)>) {
         for entry in fs::read_dir(folder).unwrap().flatten() {
             let (path, meta) = (entry.path(), entry.metadata().unwrap());

@@ -25,6 +25,7 @@ mod trust;
 mod config;
 mod dialects;
 mod clients;
+mod adopt;
 mod secrets;
 mod redaction;
 mod logs;

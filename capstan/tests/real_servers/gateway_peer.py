@@ -2,6 +2,9 @@
 
     gateway_peer.py mcp MODE URL
     gateway_peer.py fastmcp http|sse URL
+    gateway_peer.py mcp MODE COMMAND ARGUMENT…
+
+The last form starts a server, and only lists its tools.
 
 Reads what to do as JSON from stdin: tools to call, a resource to read and a prompt to get. Writes
 what it saw as JSON to stdout.
@@ -9,6 +12,7 @@ what it saw as JSON to stdout.
 
 import asyncio
 import json
+import os
 import sys
 
 import fastmcp
@@ -58,8 +62,17 @@ def text_of(content: list) -> str:
     return "".join(piece.text for piece in content if piece.type == "text")
 
 
+async def listed(mode: str, words: list) -> dict:
+    start = mcp.StdioServerParameters(command=words[0], args=words[1:], env=dict(os.environ))
+    async with mcp.Client(start, mode=mode) as client:
+        return {"tools": [tool.name for tool in (await client.list_tools()).tools]}
+
+
 def main() -> None:
-    package, way, url = sys.argv[1:]
+    package, way, url, *rest = sys.argv[1:]
+    if rest:
+        print(json.dumps(asyncio.run(listed(way, [url, *rest]))))
+        return
     use = {"mcp": with_mcp, "fastmcp": with_fastmcp}[package]
     print(json.dumps(asyncio.run(use(way, url, json.load(sys.stdin)))))
 

@@ -16,6 +16,7 @@ mod screen;
 mod stdio;
 mod http;
 mod gateway;
+mod clients;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -34,7 +35,12 @@ const ALLOW: &str = "[permissions]\nallow = [\"*\"]\n";
 #[track_caller]
 fn installed(program: &str) -> String {
     let folder = std::env::var_os("CAPSTAN_DEV_DIR").map(PathBuf::from).unwrap_or_default();
-    let places = ["npm/node_modules/.bin", "inspector/node_modules/.bin", "py/bin"];
+    let places = [
+        "npm/node_modules/.bin",
+        "inspector/node_modules/.bin",
+        "clients/node_modules/.bin",
+        "py/bin",
+    ];
     let found = places.iter().map(|place| folder.join(place).join(program));
     let found = found.into_iter().find(|path| path.is_absolute() && path.exists());
     assert!(found.is_some(), "`{program}` is not installed; run `./dev/test servers`");

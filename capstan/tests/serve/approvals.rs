@@ -82,7 +82,7 @@ pub(crate) fn told(gateway: &Gateway, what: &str) -> String {
 
 /// How the calls were approved, by the audit log of a gateway that has ended.
 #[track_caller]
-fn grounds(world: &World, mut gateway: Gateway) -> Vec<String> {
+pub(crate) fn grounds(world: &World, mut gateway: Gateway) -> Vec<String> {
     gateway.hang_up();
     assert_eq!(gateway.end(), Some(0));
     let log = fs::read_to_string(world.state().join("capstan/audit.jsonl")).unwrap();

@@ -28,3 +28,4 @@ mod trail;
 mod verdicts;
 mod approvals;
 mod approval_forms;
+mod confirm;

@@ -19,7 +19,7 @@ const DOWN: &str = "\u{1b}[B";
 fn import(choice: usize, answer: &str) -> (u32, Option<String>) {
     let world = World::new();
     world.write(world.home().join(".cursor/mcp.json"), CURSOR);
-    let mut terminal = Terminal::start(&world, "import");
+    let mut terminal = Terminal::start(&world, "import --no-check");
     terminal.wait_for("Copy them?");
     terminal.wait_for("use variables");
     terminal.press(&format!("{}\r", DOWN.repeat(choice)));

@@ -136,6 +136,11 @@ impl Files for FakeFiles {
         Ok(())
     }
 
+    fn delete(&self, path: &Path) -> Result<(), AppError> {
+        self.texts.lock().unwrap().remove(path);
+        Ok(())
+    }
+
     fn unpack(&self, bundle: &Path, bundles: &Path) -> Result<PathBuf, AppError> {
         Ok(bundles.join(bundle.file_stem().unwrap()))
     }

@@ -43,6 +43,12 @@ pub trait Files: Send + Sync {
     /// If it cannot be written.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), AppError>;
 
+    /// Removes a file; nothing happens if it does not exist.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    fn delete(&self, path: &Path) -> Result<(), AppError>;
+
     /// Unpacks a bundle into a folder below `bundles`, and returns that folder.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ mod gateways;
 mod pending_approvals;
 mod usage;
 mod large_program;
+mod warm_up;
 mod doctor;
 #[cfg(test)]
 mod fakes;
@@ -33,8 +34,8 @@ mod fakes;
 pub use addresses::{Addresses, UrlAddresses};
 pub use audit::{AuditMark, AuditQuery, AuditReader, AuditRow, AuditWhole, Errors};
 pub use clients::{
-    Clients, EditFault, EditStart, EntryFile, Installed, Mode, ReversibleEdits, TakeEntry,
-    Uninstalled,
+    AdoptableFile, Adopted, ClientMove, Clients, EditFault, EditStart, EntryFile, Installed, Mode,
+    ReversibleEdits, TakeEntry, UndoneAdoption, Uninstalled,
 };
 pub use configs::{Approval, Change, ConfigFile, Configs, DemoConfig, SavedRules};
 pub use doctor::{Check, CheckStatus, Doctor, Machine, check_servers};
@@ -49,3 +50,4 @@ pub use registries::{Registries, RegistryClient};
 pub(crate) use setup::scope_word;
 pub use setup::{BuildHub, Selection, Setup, nearest};
 pub use usage::Usage;
+pub use warm_up::{WarmUp, Warmed, list_once};

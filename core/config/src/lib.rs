@@ -40,8 +40,8 @@ pub use settings::server::{
     Protocol, RESTRICTING_KEYS, Remote, Server, ServerEntry, Start, ToolList,
 };
 pub use settings::{
-    AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, DefaultSetting,
-    Gateway, GatewayLimits, Mcp, Permissions, RateSetting, Screen, Tools,
+    AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, Confirm,
+    DefaultSetting, Gateway, GatewayLimits, Mcp, Permissions, RateSetting, Screen, Tools,
 };
 pub use show::{Shown, show};
 pub use source::problem::{Problem, Severity};

@@ -65,6 +65,8 @@ pub enum Ground {
     Remembered,
     /// The operator approved this one call in another shell.
     OtherShell,
+    /// The client's own dialog asks its user, so Capstan did not.
+    ClientConfirms,
     /// The operator was asked and said no.
     Refused,
     /// The client was asked and said no, for its user or by itself.
@@ -105,6 +107,7 @@ impl Ground {
             Self::Asked => "asked",
             Self::Remembered => "remembered",
             Self::OtherShell => "other_shell",
+            Self::ClientConfirms => "client_confirms",
             Self::Refused => "refused",
             Self::ClientDeclined => "client_declined",
             Self::Nobody => "nobody",

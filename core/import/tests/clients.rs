@@ -7,7 +7,9 @@ use std::path::Path;
 
 use capstan_config::{Dialect, Scope, SourceFile};
 use capstan_import::Client;
-use capstan_import::clients::{ClientConnection, ClientError, Presence, presence, put, take};
+use capstan_import::clients::{
+    ClientConnection, ClientError, Presence, ServerKey, presence, put, put_back, replace, take,
+};
 use capstan_import::servers::{Found, Plan, Projects, Secrets, State, find, plan};
 use proptest::prelude::*;
 
@@ -69,6 +71,63 @@ fn told(plan: &Plan) -> String {
         let _ = writeln!(text, "{variable:?}");
     }
     text
+}
+
+/// The servers of a client's file that can be moved.
+fn movable(client: Client, name: &str, text: &str) -> Vec<ServerKey> {
+    let made = plan(found_in(client, name, text), &native(""), Secrets::Keep).unwrap();
+    let moves = |state: &State| matches!(state, State::New { .. } | State::Differs { .. });
+    let rows = made.rows.into_iter().filter(|row| moves(&row.state));
+    rows.map(|row| ServerKey { project: row.project, server: row.server }).collect()
+}
+
+#[test]
+fn our_entry_takes_the_place_of_every_clients_servers() {
+    for (client, name) in FILES {
+        let before = fixture(name);
+        let servers = movable(client, name, &before);
+        assert!(!servers.is_empty(), "{name}");
+        let new = replace(client, name, &before, &servers, Some(&stdio())).unwrap();
+        assert_eq!(presence(client, name, &new).unwrap(), Presence::Starts, "{name}");
+        assert_eq!(movable(client, name, &new), [], "{name}: {new}");
+        // Another program has changed the file in the meantime: the text is not restored as a
+        // whole, but every server is back.
+        let alone = take(client, name, &new).unwrap().unwrap();
+        let back = put_back(client, name, &alone, &servers, &before).unwrap();
+        let mut found = movable(client, name, &back);
+        found.sort();
+        let mut expected = servers.clone();
+        expected.sort();
+        assert_eq!(found, expected, "{name}: {back}");
+        assert_eq!(put_back(client, name, &back, &servers, &before).unwrap(), back, "{name}");
+    }
+}
+
+#[test]
+fn one_of_several_servers_is_replaced_and_the_others_stay() {
+    let before = fixture("codex.toml");
+    let server = ServerKey { project: None, server: "figma".to_owned() };
+    let new = replace(Client::Codex, "codex.toml", &before, &[server], Some(&stdio())).unwrap();
+    assert!(!new.contains("figma") && new.contains("[mcp_servers.context7]"), "{new}");
+    assert!(new.ends_with("startup_timeout_sec = 60\n"), "{new}");
+    let missing = ServerKey { project: None, server: "nothing".to_owned() };
+    assert!(replace(Client::Codex, "codex.toml", &before, &[missing], None).is_err());
+    let theirs = "[mcp_servers.capstan]\ncommand = \"other\"\n";
+    let refused = replace(Client::Codex, "codex.toml", theirs, &[], Some(&stdio()));
+    assert!(matches!(refused, Err(ClientError::NotOurs)), "{refused:?}");
+}
+
+#[test]
+fn clients_with_a_short_limit_on_a_start_get_a_longer_one() {
+    for (client, name, text, expected) in [
+        (Client::Codex, "config.toml", "", "startup_timeout_sec = 60"),
+        (Client::OpenCode, "opencode.json", "{}", "\"timeout\": 60000"),
+        (Client::OpenCode, "opencode.json", r#"{"mcp": {"servers": {}}}"#, "\"startup\": 60000"),
+    ] {
+        let new = put(client, name, text, &stdio()).unwrap();
+        assert!(new.contains(expected), "{new}");
+    }
+    assert!(!put(Client::ClaudeCode, ".claude.json", "{}", &stdio()).unwrap().contains("imeout"));
 }
 
 #[test]

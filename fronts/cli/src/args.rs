@@ -21,13 +21,13 @@ pub use approvals::{
     ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, ShowArgs, SpanArgs, WidthArgs, YesArgs,
 };
 pub use audit::{AuditArgs, AuditKind};
-pub use clients::{ClientArgs, ImportArgs, InstallArgs, SecretsArg};
+pub use clients::{AdoptArgs, ClientArgs, ImportArgs, InstallArgs, SecretsArg};
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
 pub use options::Options;
 pub use pins::PinsArgs;
 pub use policy::{FrontArg, PolicyCommand, PolicyReplayArgs, PolicyTestArgs, WhoArgs, WhyArgs};
 pub use registry::{RegistryAddArgs, RegistryArgs, RegistryCommand, RegistrySearchArgs};
-pub use serve::{LogFormat, ServeArgs};
+pub use serve::{ConfirmArg, LogFormat, ServeArgs};
 
 /// One hub for every MCP server.
 ///
@@ -80,6 +80,8 @@ pub enum Command {
     Prompt(PromptArgs),
     /// Run the gateway: all servers behind one endpoint, over stdio or HTTP
     Serve(ServeArgs),
+    /// Move a client's servers to Capstan
+    Adopt(AdoptArgs),
     /// Import servers from other MCP clients
     Import(ImportArgs),
     /// Add Capstan to a client's configuration
@@ -128,6 +130,9 @@ pub struct AddArgs {
     /// Options of the entry.
     #[command(flatten)]
     pub entry: EntryArgs,
+    /// Connects the server once.
+    #[command(flatten)]
+    pub check: CheckArgs,
     /// The server's name
     pub name: String,
     /// The command with its arguments, or the URL
@@ -186,6 +191,17 @@ pub struct AfterUrl {
     /// Options of every command.
     #[command(flatten)]
     pub options: Options,
+}
+
+/// Whether servers are connected once after they were added.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct CheckArgs {
+    /// Connect the servers once, so that clients find their tools at once [default: on a terminal]
+    #[arg(long, conflicts_with = "no_check")]
+    pub check: bool,
+    /// Do not connect the servers
+    #[arg(long)]
+    pub no_check: bool,
 }
 
 /// A scope that can be written to.

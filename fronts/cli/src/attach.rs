@@ -56,6 +56,7 @@ fn can_attach(command: &Command) -> bool {
         | Command::Reload => true,
         Command::Enable(_)
         | Command::Disable(_)
+        | Command::Adopt(_)
         | Command::Import(_)
         | Command::Install(_)
         | Command::Uninstall(_)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use capstan_app::api::{Interact, Local, NoServers, Operation, Remote};
 use capstan_app::{
     Addresses, AppError, AuditReader, BuildHub, Clients, Configs, Doctor, Gateways, NameCache,
-    NotRun, PendingApprovals, Registries, Selection, Setup, Usage, Which,
+    NotRun, PendingApprovals, Registries, Selection, Setup, Usage, WarmUp, Which,
 };
 use capstan_config::Problem;
 use capstan_hub::Hub;
@@ -50,6 +50,8 @@ pub struct Services {
     pub gateways: Arc<Gateways>,
     /// Runs a gateway.
     pub serve: Arc<dyn Serve>,
+    /// Connects servers once.
+    pub warm_up: Arc<dyn WarmUp>,
 }
 
 /// The context of a command.

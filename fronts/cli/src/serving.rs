@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use capstan_app::{AppError, Selection, Setup};
+use capstan_config::Confirm;
 use capstan_hub::Hub;
 use capstan_hub::ports::BoxFuture;
 
@@ -33,7 +34,11 @@ pub struct Serving<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Face {
     /// One client, over our standard streams.
-    Stdio,
+    Stdio {
+        /// The party that confirms calls that only the default asks about; `None` if the
+        /// configuration decides.
+        confirm: Option<Confirm>,
+    },
     /// Many clients, over HTTP.
     Http(HttpFace),
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_config::{Loaded, show};
+use capstan_config::{Confirm, Loaded, show};
 use capstan_hub::Approvals;
 use capstan_hub::approvals::{OtherShells, Span, policy_version};
 use capstan_hub::ports::{Clock, RuleBook, Store};
@@ -20,6 +20,15 @@ pub struct ApprovalPorts {
     pub seed: u64,
 }
 
+/// The transport of a gateway's clients, which decides who can confirm their calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientTransport {
+    /// One client, which started the gateway; it may say itself who confirms.
+    Stdio(Option<Confirm>),
+    /// Clients over the network, for which Capstan always confirms.
+    Http,
+}
+
 /// Approvals for one command, typed by the operator.
 ///
 /// The session is this one call, so only a saved approval can cover more. No other shell is asked,
@@ -30,14 +39,26 @@ pub fn command_approvals(loaded: &Loaded, ports: ApprovalPorts) -> Approvals {
 }
 
 /// Approvals for clients of a gateway, whose operator may use another shell.
-pub fn gateway_approvals(loaded: &Loaded, ports: ApprovalPorts) -> Approvals {
+pub fn gateway_approvals(
+    loaded: &Loaded,
+    ports: ApprovalPorts,
+    transport: ClientTransport,
+) -> Approvals {
     let gateway = &loaded.config.gateway;
     let mut spans = vec![Span::Session];
     if gateway.save_approvals {
         spans.push(Span::Saved);
     }
     let (rules, shells) = other_shells(loaded, ports, Some(gateway.approval_wait));
-    Approvals::at_the_front(spans, rules).and_elsewhere(shells)
+    let approvals = Approvals::at_the_front(spans, rules).and_elsewhere(shells);
+    let confirm = match transport {
+        ClientTransport::Stdio(chosen) => chosen.unwrap_or(gateway.confirm),
+        ClientTransport::Http => Confirm::Capstan,
+    };
+    match confirm {
+        Confirm::Capstan => approvals,
+        Confirm::Client => approvals.leaving_defaults_to_the_client(),
+    }
 }
 
 /// The approvals from other shells, with the wait for them.

@@ -20,7 +20,7 @@ use capstan_hub::ports::PinStore;
 use capstan_hub::{Check, Hub, HubBuilder, Keep, Limits};
 use capstan_policy::Policy;
 
-pub use approvals::{ApprovalPorts, command_approvals, gateway_approvals};
+pub use approvals::{ApprovalPorts, ClientTransport, command_approvals, gateway_approvals};
 pub use policy::{PolicyError, policy};
 pub use required::start_required;
 pub use supervision::supervision;

@@ -54,6 +54,9 @@ pub enum EditError {
         /// The name as the file spells it.
         existing: String,
     },
+    /// The file is no longer the one that the change was planned for.
+    #[error("the file has just been changed by another program")]
+    Raced,
     /// The name is empty.
     #[error("a server needs a name")]
     NoName,
@@ -137,6 +140,7 @@ impl EditError {
                 Some("`capstan config check` shows what is wrong with the file".to_owned())
             }
             Self::Refused { help, .. } => help.clone(),
+            Self::Raced => Some("try again".to_owned()),
             Self::NoName | Self::Unexpected { .. } | Self::Pattern { .. } | Self::Rule { .. } => {
                 None
             }

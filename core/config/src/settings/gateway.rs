@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::define::keys;
-use super::form::{Table, Wait};
+use super::form::{OneOf, Table, Wait};
 use super::gateway_limits::{self, GatewayLimits};
-use crate::fields::Fields;
+use crate::fields::{Fields, Words};
 use crate::source::Scope;
 use crate::source::problem::Problem;
 use crate::unsupported::{self, In};
@@ -37,11 +39,24 @@ keys! {
         approval_wait: Duration as Wait = Duration::from_secs(15), nearest;
         /// Let users of clients save an approval as a rule in your configuration.
         save_approvals: bool = false, nearest;
+        /// Who confirms calls that only the default asks about, for the client that starts `capstan serve` on stdio: `"capstan"` asks, and `"client"` leaves them to the client's own dialog. Rules that ask or deny and pins apply in both cases. `capstan serve --confirm` overrides it.
+        confirm: Confirm = Confirm::Capstan, nearest;
     }
     by_hand {
         /// Limits on requests, connections and sessions.
         limits: <GatewayLimits as Table>::Keys;
     }
+}
+
+/// The party that confirms calls that only the default asks about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confirm {
+    /// Capstan asks, and can remember the answer.
+    #[default]
+    Capstan,
+    /// The client's own dialog.
+    Client,
 }
 
 /// The `[gateway]` table of one file.
@@ -90,4 +105,20 @@ impl InFile {
             .help("TLS needs both; each is a PEM file");
         fields.problem(has, problem);
     }
+}
+
+// === impl Confirm ===
+
+impl Confirm {
+    /// The word in a configuration and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Capstan => "capstan",
+            Self::Client => "client",
+        }
+    }
+}
+
+impl OneOf for Confirm {
+    const WORDS: Words<Self> = &[("capstan", Self::Capstan), ("client", Self::Client)];
 }

@@ -27,7 +27,7 @@ use crate::source::{FilePosition, Origin};
 use indexmap::IndexMap;
 
 pub use self::audit::{Audit, AuditArguments, AuditOnFull};
-pub use self::gateway::Gateway;
+pub use self::gateway::{Confirm, Gateway};
 pub use self::gateway_limits::GatewayLimits;
 pub use self::mcp::{CommandList, Mcp};
 pub use self::rate::RateSetting;

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use capstan_model::{By, Caller};
+use capstan_model::{By, Caller, Front};
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 use tracing::{debug, warn};
@@ -55,6 +55,17 @@ pub struct Approvals {
     /// Permanent approvals since this process started; after a restart, they are rules.
     saved: Arc<Memory>,
     others: Option<Others>,
+    defaults: DefaultAsks,
+}
+
+/// The party that is asked about a client's call that only the default asks about.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum DefaultAsks {
+    /// The operator, as about all other calls.
+    #[default]
+    Operator,
+    /// The client's own dialog, which has asked before the call arrives.
+    Client,
 }
 
 /// Settings for asking the operator in other shells, away from the front.
@@ -105,6 +116,14 @@ impl Approvals {
         Self { others: Some(Others { shells, pending, is_told: AtomicBool::new(false) }), ..self }
     }
 
+    /// Leaves calls of clients that only the default asks about to the client's own dialog.
+    ///
+    /// Rules that ask, and pins, still ask the operator.
+    #[must_use]
+    pub fn leaving_defaults_to_the_client(self) -> Self {
+        Self { defaults: DefaultAsks::Client, ..self }
+    }
+
     /// Takes over the state of the `Approvals` that this one replaces.
     ///
     /// If the policy is unchanged, open questions stay open and permanent approvals stay valid.
@@ -133,6 +152,9 @@ impl Approvals {
         }
         if self.remember(session, question) {
             return Approval::once(Ground::Remembered).into();
+        }
+        if self.is_confirmed_by_client(question) {
+            return Approval::once(Ground::ClientConfirms).into();
         }
         let question = Question { offers: self.offers(question, &self.spans), ..question.clone() };
         let Some(others) = &self.others else {
@@ -166,6 +188,19 @@ impl Approvals {
             Approval::Yes(..) => self.settle(session, &question, approval, approver).await,
         };
         Decision { approval, open, waited }
+    }
+
+    /// True if the client's own dialog asks about this call, and nothing but the default does here.
+    fn is_confirmed_by_client(&self, question: &Question) -> bool {
+        let is_default = match question.by {
+            By::Default => true,
+            By::Rule | By::Pins => false,
+        };
+        let is_client = match question.caller.front {
+            Front::Gateway => true,
+            Front::Cli | Front::Terminal => false,
+        };
+        self.defaults == DefaultAsks::Client && is_default && is_client
     }
 
     /// True if an earlier approval that covers more than one call covers this question.

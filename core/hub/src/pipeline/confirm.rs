@@ -63,6 +63,7 @@ async fn ask(
                 | Ground::ByHand
                 | Ground::Asked
                 | Ground::Remembered
+                | Ground::ClientConfirms
                 | Ground::OtherShell => match waited {
                     Some(waited) => Unapproved::Unanswered(waited),
                     None => Unapproved::Nobody,
@@ -82,6 +83,7 @@ async fn pin(hub: &Hub, resolved: &Resolved, ground: Ground) {
         Ground::Asked => call.caller.binding == Binding::Free,
         Ground::ByHand
         | Ground::Remembered
+        | Ground::ClientConfirms
         | Ground::Refused
         | Ground::ClientDeclined
         | Ground::Nobody => false,

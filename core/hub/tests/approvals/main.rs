@@ -12,3 +12,4 @@ mod shells;
 mod extents;
 mod bounds;
 mod changes;
+mod client_dialog;

@@ -76,7 +76,7 @@ impl Scene {
         self.world.change(|hub| hub.approvals = Arc::new(after));
     }
 
-    fn approvals(&self, policy: &str, wait: Duration) -> Approvals {
+    pub(crate) fn approvals(&self, policy: &str, wait: Duration) -> Approvals {
         let shells = OtherShells {
             store: Arc::<Kept>::clone(&self.store),
             clock: Arc::clone(self.world.hub.clock()),

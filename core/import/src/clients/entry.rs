@@ -1,17 +1,22 @@
 //! Our own entry: its content and its place in each client's file.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value as Json, json};
 
 use capstan_config::source::tree::{Node, Table};
 
 use super::{Client, ClientError, OUR_NAME};
 
+/// The time that a client gives us to start and to list our tools.
+const START_LIMIT: Duration = Duration::from_mins(1);
+
 /// The way in which a client connects to Capstan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClientConnection {
     /// The client starts this program.
     Stdio {
-        /// The program's full path.
+        /// The program: its full path, or its name where the file is shared.
         command: String,
         /// Its arguments.
         args: Vec<String>,
@@ -51,23 +56,27 @@ pub(super) fn container(client: Client, file: &Table) -> Vec<&'static str> {
 
 /// Returns the entry with our name in a file, whatever its content.
 pub(super) fn find(client: Client, file: &Table) -> Option<&Table> {
-    let container = container(client, file);
+    find_in(file, &container(client, file), OUR_NAME)?.as_table()
+}
+
+/// Returns the entry of a server.
+pub(super) fn find_in<'f>(file: &'f Table, container: &[&str], name: &str) -> Option<&'f Node> {
     let (last, above) = container.split_last()?;
     let around = above.iter().try_fold(file, |table, key| table.table(key))?;
     let servers = &around.get(last)?.node;
     match (servers.as_table(), servers.as_list()) {
-        (Some(servers), _) => servers.table(OUR_NAME),
-        (None, Some(servers)) => servers
-            .iter()
-            .filter_map(Node::as_table)
-            .find(|server| server.get("id").and_then(|id| id.node.as_text()) == Some(OUR_NAME)),
+        (Some(servers), _) => servers.get(name).map(|entry| &entry.node),
+        (None, Some(servers)) => servers.iter().find(|server| {
+            let id = server.as_table().and_then(|server| server.get("id"));
+            id.and_then(|id| id.node.as_text()) == Some(name)
+        }),
         (None, None) => None,
     }
 }
 
-/// True if an entry of a list of servers is ours.
-pub(super) fn is_us(server: &Json) -> bool {
-    server.get("id").and_then(Json::as_str) == Some(OUR_NAME)
+/// True if an entry of a list of servers has this name.
+pub(super) fn is_named(server: &Json, name: &str) -> bool {
+    server.get("id").and_then(Json::as_str) == Some(name)
 }
 
 /// True if an entry starts our gateway.
@@ -84,18 +93,55 @@ pub(super) fn starts_us(entry: &Table) -> bool {
     matches!(program, Some("capstan" | "capstan.exe")) && words.contains(&"serve")
 }
 
-/// Builds our entry in a client's format.
-pub(super) fn of(client: Client, way: &ClientConnection) -> Result<Map<String, Json>, ClientError> {
+/// Builds our entry in a client's format, for a file with this content.
+pub(super) fn of(
+    client: Client,
+    file: &Table,
+    way: &ClientConnection,
+) -> Result<Map<String, Json>, ClientError> {
     let entry = match way {
         ClientConnection::Stdio { command, args } => started(client, command, args),
         ClientConnection::Http { url } => reached(client, url)?,
     };
     match entry {
-        Json::Object(entry) => Ok(entry),
+        Json::Object(mut entry) => {
+            entry.extend(start_limit(client, file));
+            Ok(entry)
+        }
         Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
             Err(ClientError::Unsafe)
         }
     }
+}
+
+/// The client's own limit on our start, raised where the client's file has one and its default is
+/// shorter than the first start of many servers.
+fn start_limit(client: Client, file: &Table) -> Option<(String, Json)> {
+    let (key, limit) = match client {
+        // 10 seconds by default, for the start and the first list.
+        Client::Codex => ("startup_timeout_sec", json!(START_LIMIT.as_secs())),
+        // 5 seconds by default; the newer files separate it from the limit of a call.
+        Client::OpenCode => {
+            let limit = u64::try_from(START_LIMIT.as_millis()).unwrap_or(u64::MAX);
+            match container(client, file).as_slice() {
+                [_] => ("timeout", json!(limit)),
+                _ => ("timeout", json!({ "startup": limit })),
+            }
+        }
+        Client::ClaudeCode
+        | Client::ClaudeDesktop
+        | Client::Cursor
+        | Client::VsCode
+        | Client::Gemini
+        | Client::Llxprt
+        | Client::Goose
+        | Client::Zed
+        | Client::Windsurf
+        | Client::Caliban
+        | Client::Zeph
+        | Client::Avelino => return None,
+    };
+    Some((key.to_owned(), limit))
 }
 
 fn started(client: Client, command: &str, args: &[String]) -> Json {

@@ -4,6 +4,7 @@ use jsonc_parser::cst::{CstInputValue, CstObject, CstRootNode};
 use serde_json::{Map, Value as Json};
 
 use capstan_config::source::syntax::json_options;
+use capstan_config::source::tree::{Node, Value};
 
 use super::{ClientError, OUR_NAME};
 
@@ -14,22 +15,41 @@ pub(super) fn put(
     container: &[&str],
     entry: &Map<String, Json>,
 ) -> Result<String, ClientError> {
+    insert(text, container, OUR_NAME, input(&Json::Object(entry.clone())))
+}
+
+/// Adds an entry of another file, with its values as they are written there.
+pub(super) fn put_back(
+    text: &str,
+    container: &[&str],
+    name: &str,
+    entry: &Node,
+) -> Result<String, ClientError> {
+    insert(text, container, name, written(entry))
+}
+
+fn insert(
+    text: &str,
+    container: &[&str],
+    name: &str,
+    entry: CstInputValue,
+) -> Result<String, ClientError> {
     let root = parse(text)?;
     let mut object = root.object_value_or_create().ok_or(ClientError::Unsafe)?;
     for key in container {
         object = inner(&object, key).ok_or_else(|| super::unexpected(container))?;
     }
-    object.append(OUR_NAME, input(&Json::Object(entry.clone())));
+    object.append(name, entry);
     let new = finish(text, &root);
     Ok(if text.trim().is_empty() { format!("{}\n", new.trim_end()) } else { new })
 }
 
-pub(super) fn take(text: &str, container: &[&str]) -> Result<String, ClientError> {
+pub(super) fn take(text: &str, container: &[&str], name: &str) -> Result<String, ClientError> {
     let root = parse(text)?;
     let object = root.object_value().ok_or(ClientError::Unsafe)?;
     let servers = container.iter().try_fold(object, |object, key| object.object_value(key));
-    let ours = servers.and_then(|servers| servers.get(OUR_NAME)).ok_or(ClientError::Unsafe)?;
-    ours.remove();
+    let entry = servers.and_then(|servers| servers.get(name)).ok_or(ClientError::Unsafe)?;
+    entry.remove();
     Ok(finish(text, &root))
 }
 
@@ -65,5 +85,23 @@ fn input(json: &Json) -> CstInputValue {
         Json::Object(map) => CstInputValue::Object(
             map.iter().map(|(key, value)| (key.clone(), input(value))).collect(),
         ),
+    }
+}
+
+/// A value as its file has it.
+fn written(node: &Node) -> CstInputValue {
+    match &node.value {
+        Value::Text(text) => CstInputValue::String(text.value.clone()),
+        Value::Moment(text) => CstInputValue::String(text.clone()),
+        Value::Number(text) => CstInputValue::Number(text.clone()),
+        Value::Bool(flag) => CstInputValue::Bool(*flag),
+        Value::Null => CstInputValue::Null,
+        Value::List(nodes) => CstInputValue::Array(nodes.iter().map(written).collect()),
+        Value::Table(table) => {
+            let pairs = table.entries.iter();
+            CstInputValue::Object(
+                pairs.map(|(key, entry)| (key.clone(), written(&entry.node))).collect(),
+            )
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! refused unless its content is the same as before, apart from that entry.
 
 mod entry;
+mod replace;
 mod json;
 mod toml;
 mod yaml;
@@ -24,6 +25,7 @@ use capstan_config::source::tree::{Node, Table, Value};
 
 pub use entry::ClientConnection;
 pub use locations::{Base, ClientFile, Named, Use};
+pub use replace::{ServerKey, put_back, replace};
 
 /// The name of our entry in the files of clients.
 pub const OUR_NAME: &str = "capstan";
@@ -133,8 +135,8 @@ pub fn put(
     text: &str,
     way: &ClientConnection,
 ) -> Result<String, ClientError> {
-    let entry = entry::of(client, way)?;
     let before = read(client, path, text)?;
+    let entry = entry::of(client, &before, way)?;
     if entry::find(client, &before).is_some() {
         return Err(ClientError::NotOurs);
     }
@@ -146,7 +148,7 @@ pub fn put(
     };
     let after = read(client, path, &new).map_err(|_| unexpected(&container))?;
     let found = entry::find(client, &after).map(plain_table);
-    if found != Some(Json::Object(entry)) || !differ_in_us_alone(client, &before, &after) {
+    if found != Some(Json::Object(entry)) || !differ_in_one(&before, &after, &container, OUR_NAME) {
         return Err(ClientError::Unsafe);
     }
     Ok(new)
@@ -162,17 +164,29 @@ pub fn take(client: Client, path: &str, text: &str) -> Result<Option<String>, Cl
         return Ok(None);
     }
     let container = entry::container(client, &before);
+    remove(client, path, text, &container, OUR_NAME).map(Some)
+}
+
+/// Removes the entry of a server.
+fn remove(
+    client: Client,
+    path: &str,
+    text: &str,
+    container: &[&str],
+    name: &str,
+) -> Result<String, ClientError> {
+    let before = read(client, path, text)?;
     let new = match syntax(client, path, text) {
-        Syntax::Json => json::take(text, &container)?,
-        Syntax::Toml => toml::take(text, &container)?,
-        Syntax::Yaml => yaml::take(text, &before, &container)?,
+        Syntax::Json => json::take(text, container, name)?,
+        Syntax::Toml => toml::take(text, container, name)?,
+        Syntax::Yaml => yaml::take(text, &before, container, name)?,
     };
     let after = read(client, path, &new).map_err(|_| ClientError::Unsafe)?;
-    let gone = entry::find(client, &after).is_none();
-    if !gone || !differ_in_us_alone(client, &after, &before) {
+    let gone = entry::find_in(&after, container, name).is_none();
+    if !gone || !differ_in_one(&after, &before, container, name) {
         return Err(ClientError::Unsafe);
     }
-    Ok(Some(new))
+    Ok(new)
 }
 
 /// The syntax of a client's file; that of an empty file follows from its name.
@@ -203,26 +217,25 @@ fn unexpected(container: &[&str]) -> ClientError {
     ClientError::Unexpected { key: container.join("."), why }
 }
 
-/// True if `with` has the same content as `without`, apart from our entry.
-fn differ_in_us_alone(client: Client, without: &Table, with: &Table) -> bool {
-    let container = entry::container(client, with);
+/// True if `with` has the same content as `without`, apart from the entry of one server.
+fn differ_in_one(without: &Table, with: &Table, container: &[&str], name: &str) -> bool {
     let (mut with, mut without) = (plain_table(with), plain_table(without));
-    drop_us(&mut with, &container);
-    drop_empty(&mut with, &container);
-    drop_empty(&mut without, &container);
+    drop_entry(&mut with, container, name);
+    drop_empty(&mut with, container);
+    drop_empty(&mut without, container);
     with == without
 }
 
-fn drop_us(json: &mut Json, container: &[&str]) {
+fn drop_entry(json: &mut Json, container: &[&str], name: &str) {
     let found = container.iter().try_fold(json, |json, key| json.get_mut(key));
     match found {
-        Some(Json::Object(servers)) => drop(servers.shift_remove(OUR_NAME)),
-        Some(Json::Array(servers)) => servers.retain(|server| !entry::is_us(server)),
+        Some(Json::Object(servers)) => drop(servers.shift_remove(name)),
+        Some(Json::Array(servers)) => servers.retain(|server| !entry::is_named(server, name)),
         Some(_) | None => {}
     }
 }
 
-/// Removes empty tables around our entry, which count as absent.
+/// Removes empty tables around an entry, which count as absent.
 fn drop_empty(json: &mut Json, container: &[&str]) {
     let Some((last, above)) = container.split_last() else { return };
     let Some(Json::Object(map)) = above.iter().try_fold(&mut *json, |json, key| json.get_mut(key))

@@ -1,6 +1,7 @@
 //! Adds and removes our entry in a YAML file, as lines of a block.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use serde_json::{Map, Value as Json};
 
@@ -19,10 +20,31 @@ pub(super) fn put(
 ) -> Result<String, ClientError> {
     let [key] = container else { return Err(ClientError::Unsafe) };
     let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let first = file.get(key).and_then(|servers| servers.node.as_table()?.entries.values().next());
+    let indent = first.map_or(INDENT, |first| column(text, first.key.start));
+    insert(text, file, key, &block(entry, indent, end))
+}
+
+/// Adds the lines that an entry has in another file.
+pub(super) fn put_back(
+    text: &str,
+    file: &Table,
+    container: &[&str],
+    name: &str,
+    original: (&str, &Table),
+) -> Result<String, ClientError> {
+    let [key] = container else { return Err(ClientError::Unsafe) };
+    let (from, table) = original;
+    let entry = table.table(key).and_then(|servers| servers.get(name));
+    let lines = lines_of(from, entry.ok_or(ClientError::Unsafe)?);
+    insert(text, file, key, from.get(lines).ok_or(ClientError::Unsafe)?)
+}
+
+/// Adds the lines of an entry before the other entries.
+fn insert(text: &str, file: &Table, key: &str, block: &str) -> Result<String, ClientError> {
+    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     let servers = file.get(key);
     let first = servers.and_then(|servers| servers.node.as_table()?.entries.values().next());
-    let indent = first.map_or(INDENT, |first| column(text, first.key.start));
-    let block = block(entry, indent, end);
     // A key without a value is missing from the tree.
     let at = servers.map(|servers| servers.key.start).or_else(|| line_with(text, key));
     let Some(at) = at else {
@@ -42,13 +64,16 @@ pub(super) fn put(
     Ok(format!("{head}{block}{rest}"))
 }
 
-pub(super) fn take(text: &str, file: &Table, container: &[&str]) -> Result<String, ClientError> {
+pub(super) fn take(
+    text: &str,
+    file: &Table,
+    container: &[&str],
+    name: &str,
+) -> Result<String, ClientError> {
     let [key] = container else { return Err(ClientError::Unsafe) };
     let servers = file.get(key).ok_or(ClientError::Unsafe)?;
     let table = servers.node.as_table().ok_or(ClientError::Unsafe)?;
-    let ours = table.get(OUR_NAME).ok_or(ClientError::Unsafe)?;
-    let start = line_around(text, ours.key.start).start;
-    let end = line_around(text, last_byte(ours)).end;
+    let Range { start, end } = lines_of(text, table.get(name).ok_or(ClientError::Unsafe)?);
     let (head, rest) = text.split_at_checked(start).ok_or(ClientError::Unsafe)?;
     let rest = rest.get(end - start..).ok_or(ClientError::Unsafe)?;
     if table.entries.len() > 1 {
@@ -62,7 +87,7 @@ pub(super) fn take(text: &str, file: &Table, container: &[&str]) -> Result<Strin
 }
 
 /// Removes the braces of an empty table, so that lines can follow.
-fn without_braces(head: &str, braces: std::ops::Range<usize>) -> String {
+fn without_braces(head: &str, braces: Range<usize>) -> String {
     match (head.get(..braces.start), head.get(braces.end..)) {
         (Some(before), Some(after)) => format!("{}{after}", before.trim_end()),
         (_, _) => head.to_owned(),
@@ -77,6 +102,11 @@ fn block(entry: &Map<String, Json>, indent: usize, end: &str) -> String {
         let _ = write!(lines, "{inner}{key}: {value}{end}");
     }
     lines
+}
+
+/// The range of an entry's lines.
+fn lines_of(text: &str, entry: &Entry) -> Range<usize> {
+    line_around(text, entry.key.start).start..line_around(text, last_byte(entry)).end
 }
 
 /// A byte in the last line of an entry.
@@ -97,7 +127,7 @@ fn last_byte(entry: &Entry) -> usize {
 }
 
 /// The range of the line around a byte, with its line ending.
-fn line_around(text: &str, at: usize) -> std::ops::Range<usize> {
+fn line_around(text: &str, at: usize) -> Range<usize> {
     let at = text.floor_char_boundary(at);
     let (before, after) = text.split_at_checked(at).unwrap_or((text, ""));
     let start = before.rfind('\n').map_or(0, |newline| newline + 1);

@@ -240,6 +240,15 @@ fn target(table: &Table) -> String {
         .join(" ")
 }
 
+// === impl Found ===
+
+impl Found {
+    /// True if the entry leads back to Capstan.
+    pub fn is_itself(&self) -> bool {
+        matches!(self.content, Content::Itself)
+    }
+}
+
 // === impl Carried ===
 
 impl Carried {

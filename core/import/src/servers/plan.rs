@@ -15,6 +15,7 @@ use capstan_config::source::{SourceFile, Surroundings};
 
 use super::limits::Limit;
 use super::secrets::{Secrets, Vault};
+use super::variables::required_variables;
 use super::{Carried, Content, Found, entries};
 
 /// The plan of an import.
@@ -176,6 +177,20 @@ impl Plan {
         self.new.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Returns the variables that the written servers refer to and that have no default.
+    pub fn references(&self) -> Vec<Variable> {
+        let mut all = Vec::new();
+        for (server, carried) in &self.new {
+            let mut names = Vec::new();
+            carried.keys.values().for_each(|value| references(value, &mut names));
+            names.sort();
+            names.dedup();
+            let of_server = |name| Variable { name, server: server.clone(), value_in: None };
+            all.extend(names.into_iter().map(of_server));
+        }
+        all
+    }
+
     /// Writes the new servers after the existing ones, and the limits.
     ///
     /// # Errors
@@ -291,6 +306,21 @@ impl Planning {
         let more = (2_u32..).map(|number| format!("{first}-{number}"));
         let mut names = std::iter::once(first.clone()).chain(more);
         names.find(|name| self.holder(name).is_none()).unwrap_or(first)
+    }
+}
+
+/// Collects the variables without a default in a value.
+fn references(value: &Json, names: &mut Vec<String>) {
+    match value {
+        Json::String(text) => names.extend(required_variables(text)),
+        Json::Array(items) => items.iter().for_each(|item| references(item, names)),
+        Json::Object(map) => {
+            for (key, value) in map {
+                names.extend(required_variables(key));
+                references(value, names);
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
     }
 }
 

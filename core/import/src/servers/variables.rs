@@ -110,6 +110,25 @@ impl Native {
     }
 }
 
+/// The variables in a native text that have no default.
+pub(crate) fn required_variables(text: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(form) = rest.find('$').and_then(|at| rest.get(at..)) {
+        rest = match (form.strip_prefix("$$"), Forms::Braces.take(form)) {
+            (Some(after), _) => after,
+            (None, Some((found, behind))) => {
+                if let Form::Variable(name) = found {
+                    names.push(name.to_owned());
+                }
+                behind
+            }
+            (None, None) => form.get(1..).unwrap_or_default(),
+        };
+    }
+    names
+}
+
 /// Converts a word to the name of a variable.
 pub(crate) fn variable_name(word: &str) -> String {
     let upper = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
@@ -174,5 +193,11 @@ mod tests {
         let native =
             Habits { forms, missing, inputs: &inputs }.rewrite("${input:2nd key}").unwrap();
         assert_eq!(native.asked, ["VALUE_2ND_KEY"]);
+    }
+
+    #[test]
+    fn only_variables_without_a_default_must_be_set() {
+        let names = required_variables("${A} ${B:-b} $$x $C ${v%pat} Bearer ${D}");
+        assert_eq!(names, ["A", "D"]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use capstan_config::Confirm;
 use clap::{Args, ValueEnum};
 
 /// `capstan serve`.
@@ -25,6 +26,9 @@ pub struct ServeArgs {
     /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "http", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+    /// Who confirms calls that no rule matches: Capstan, or the client in its own dialog [default: `gateway.confirm` in the configuration]
+    #[arg(long, value_enum, value_name = "WHO", conflicts_with = "http")]
+    pub confirm: Option<ConfirmArg>,
     /// The format of the log on stderr
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
@@ -38,4 +42,24 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// The party that confirms calls that no rule matches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ConfirmArg {
+    /// Capstan asks once, and can remember the answer.
+    Capstan,
+    /// The client asks in its own dialog; Capstan asks only where a rule or a pin does.
+    Client,
+}
+
+// === impl ConfirmArg ===
+
+impl From<ConfirmArg> for Confirm {
+    fn from(word: ConfirmArg) -> Self {
+        match word {
+            ConfirmArg::Capstan => Self::Capstan,
+            ConfirmArg::Client => Self::Client,
+        }
+    }
 }

@@ -9,6 +9,7 @@ use capstan_config::Scope;
 use capstan_config::edit::{NewProgram, NewRemote, NewServer, NewTarget, add_server};
 use clap::Parser;
 
+use super::check::check;
 use super::networks;
 use super::options::{Own, own};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
@@ -101,8 +102,13 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
              it for Capstan, put it before the server's name"
         ));
     }
+    let checked = check(context, &args.check, std::slice::from_ref(&args.name)).await;
     if context.print.wants_json() {
-        context.print.json(&serde_json::json!({ "added": args.name, "file": file.path }));
+        let mut told = serde_json::json!({ "added": args.name, "file": file.path });
+        if args.check.check {
+            told["checked"] = serde_json::json!(checked);
+        }
+        context.print.json(&told);
     }
     Ok(Exit::Ok)
 }

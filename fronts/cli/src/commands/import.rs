@@ -11,12 +11,13 @@ use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, width};
 use serde_json::json;
 
 use super::add::scope_of;
+use super::check::check;
 use crate::args::{ImportArgs, SecretsArg};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::counted;
 
-pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError> {
+pub(crate) async fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError> {
     let scope = scope_of(args.scope);
     let file = context.app.configs.target(Some(scope));
     let native = SourceFile {
@@ -31,7 +32,7 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError
         let plan = plan(search(context, args, scope), &native, choice);
         plan.map_err(|problem| AppError::problems(vec![*problem], vec![native.clone()]))
     };
-    let choice = chosen(args, &file);
+    let choice = chosen(args.secrets, &file);
     let mut made = planned(choice)?;
     if made.rows.is_empty() {
         return nothing(context, args, &file);
@@ -57,6 +58,8 @@ pub(crate) fn run(context: &Context, args: &ImportArgs) -> Result<Exit, AppError
         return Ok(Exit::Ok);
     }
     context.app.configs.edit(&file, &|text| made.apply(text))?;
+    let names: Vec<String> = made.names().map(str::to_owned).collect();
+    drop(check(context, &args.check, &names).await);
     finish(context, &made, &file, Outcome::Written);
     Ok(Exit::Ok)
 }
@@ -106,8 +109,8 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
 
 /// The handling of secrets if no person is asked: as `--secrets` says, else kept as they are unless
 /// the file is a project's.
-fn chosen(args: &ImportArgs, file: &ConfigFile) -> Secrets {
-    match (args.secrets, file.scope) {
+pub(super) fn chosen(secrets: Option<SecretsArg>, file: &ConfigFile) -> Secrets {
+    match (secrets, file.scope) {
         (Some(SecretsArg::Env), _) | (None, Scope::Project) => Secrets::Reference,
         (Some(SecretsArg::Keep), _) | (None, Scope::Managed | Scope::Flag | Scope::User) => {
             Secrets::Keep
@@ -115,11 +118,11 @@ fn chosen(args: &ImportArgs, file: &ConfigFile) -> Secrets {
     }
 }
 
-fn is_watched(context: &Context) -> bool {
+pub(super) fn is_watched(context: &Context) -> bool {
     stdin_is_terminal() && stderr_is_terminal() && !context.print.wants_json()
 }
 
-fn ask_about_secrets(made: &Plan) -> Result<Secrets, AppError> {
+pub(super) fn ask_about_secrets(made: &Plan) -> Result<Secrets, AppError> {
     let names = names(made.secrets.iter().map(String::as_str));
     let question = format!("The files of {names} contain secrets. Copy them?");
     let options = ["yes, copy them", "no, use variables, which you set"];
@@ -137,7 +140,11 @@ fn confirmed(made: &Plan, file: &ConfigFile) -> bool {
 }
 
 /// Refuses to copy secrets to a file that others can read.
-fn refuse_open_secrets(context: &Context, made: &Plan, file: &ConfigFile) -> Result<(), AppError> {
+pub(super) fn refuse_open_secrets(
+    context: &Context,
+    made: &Plan,
+    file: &ConfigFile,
+) -> Result<(), AppError> {
     if made.secrets.is_empty() {
         return Ok(());
     }
@@ -206,6 +213,12 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
             context.print.warning(&format!("{} `{}`: {note}", row.client.as_str(), row.server));
         }
     }
+    tell_secrets(context, made, file);
+    tell_variables(context, made);
+}
+
+/// Reports what becomes of secrets, and limits that apply to all servers.
+pub(super) fn tell_secrets(context: &Context, made: &Plan, file: &ConfigFile) {
     if !made.secrets.is_empty() {
         let (names, path) = (names(made.secrets.iter().map(String::as_str)), file.path.display());
         if context.app.clients.is_private(file) {
@@ -225,7 +238,6 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
             .print
             .note(&format!("`{limit}` is imported too, and applies to all servers of {path}"));
     }
-    tell_variables(context, made);
 }
 
 fn state(state: &State) -> String {
@@ -243,7 +255,7 @@ fn state(state: &State) -> String {
     }
 }
 
-fn tell_variables(context: &Context, made: &Plan) {
+pub(super) fn tell_variables(context: &Context, made: &Plan) {
     for variable in &made.variables {
         let (name, server) = (&variable.name, &variable.server);
         let value = match &variable.value_in {
@@ -279,6 +291,6 @@ fn finish(context: &Context, made: &Plan, file: &ConfigFile, outcome: Outcome) {
     }
 }
 
-fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub(super) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

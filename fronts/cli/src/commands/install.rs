@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use capstan_app::{AppError, EntryFile, Installed, Mode, Setup, Uninstalled};
-use capstan_config::Scope;
+use capstan_config::{Confirm, Scope};
 use capstan_import::Client;
 use capstan_import::clients::{ClientConnection, OUR_NAME, put};
 use serde_json::json;
 
 use super::add::scope_of;
+use super::check::check;
 use super::serve::{USUAL, endpoint, parse};
-use crate::args::{ClientArgs, InstallArgs, ScopeArg};
+use crate::args::{CheckArgs, ClientArgs, ConfirmArg, InstallArgs, ScopeArg};
 use crate::context::Context;
 use crate::exit::Exit;
 
-pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppError> {
+pub(crate) async fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppError> {
     let ClientArgs { client, scope, dry_run } = args.at;
     let path = file_of(context, &args.at)?;
     let way = way(context, args)?;
@@ -58,10 +59,35 @@ pub(crate) fn run(context: &Context, args: &InstallArgs) -> Result<Exit, AppErro
                     format!("capstan uninstall {} --scope project", client.as_str())
                 }
             };
+            tell_shared(context, scope);
             context.print.note(&format!("restart {title}; `{undo}` reverts this"));
+            if args.confirm.is_none() && args.http.is_none() {
+                context.print.hint(&format!(
+                    "Capstan asks before writes; `--confirm client` leaves this to {title}'s own dialog"
+                ));
+            }
+            check_all(context, &args.check).await;
         }
     }
     Ok(Exit::Ok)
+}
+
+/// Connects all servers of the configuration once.
+async fn check_all(context: &Context, args: &CheckArgs) {
+    let Ok(setup) = context.setup_untold() else { return };
+    let names: Vec<String> =
+        setup.loaded.config.servers.keys().map(|name| name.as_str().to_owned()).collect();
+    drop(check(context, args, &names).await);
+}
+
+/// Reports that a shared file relies on `PATH`.
+pub(super) fn tell_shared(context: &Context, scope: ScopeArg) {
+    if scope == ScopeArg::Project {
+        context.print.note(&format!(
+            "the entry starts `{OUR_NAME}` by its name, so that others can use the file: it must \
+             be in a folder of PATH"
+        ));
+    }
 }
 
 pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppError> {
@@ -100,7 +126,7 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppErro
     Ok(Exit::Ok)
 }
 
-fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
+pub(super) fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
     let scope = scope_of(args.scope);
     context.app.clients.target(args.client, scope)?.ok_or_else(|| {
         let title = args.client.title();
@@ -117,10 +143,7 @@ fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {
 /// The transport by which the client reaches Capstan.
 fn way(context: &Context, args: &InstallArgs) -> Result<ClientConnection, AppError> {
     match &args.http {
-        None => {
-            let command = context.app.configs.environment.own_path()?;
-            Ok(ClientConnection::Stdio { command, args: vec!["serve".to_owned()] })
-        }
+        None => started(context, args.at.scope, args.confirm),
         Some(Some(url)) if url.starts_with("http://") || url.starts_with("https://") => {
             Ok(ClientConnection::Http { url: url.clone() })
         }
@@ -130,6 +153,25 @@ fn way(context: &Context, args: &InstallArgs) -> Result<ClientConnection, AppErr
             url: usual_url(&context.app.configs.load(&context.selection)?)?,
         }),
     }
+}
+
+/// The entry of a client that starts Capstan.
+///
+/// A project's file is shared, and this program may have another path on other machines.
+pub(super) fn started(
+    context: &Context,
+    scope: ScopeArg,
+    confirm: Option<ConfirmArg>,
+) -> Result<ClientConnection, AppError> {
+    let command = match scope {
+        ScopeArg::User => context.app.configs.environment.own_path()?,
+        ScopeArg::Project => OUR_NAME.to_owned(),
+    };
+    let mut args = vec!["serve".to_owned()];
+    if let Some(confirm) = confirm.map(Confirm::from) {
+        args.extend(["--confirm".to_owned(), confirm.as_str().to_owned()]);
+    }
+    Ok(ClientConnection::Stdio { command, args })
 }
 
 /// The URL of the gateway from the configuration.

@@ -2,10 +2,12 @@
 
 mod acl;
 pub(crate) mod add;
+mod adopt;
 mod approvals;
 mod audit;
 mod audit_csv;
 mod call;
+mod check;
 mod completions;
 mod config;
 mod doctor;
@@ -59,8 +61,9 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> 
         Command::Read(args) => read::run(context, args).await,
         Command::Prompts(args) => prompts::run(context, args).await,
         Command::Prompt(args) => prompt::run(context, args).await,
-        Command::Import(args) => import::run(context, args),
-        Command::Install(args) => install::run(context, args),
+        Command::Adopt(args) => adopt::run(context, args).await,
+        Command::Import(args) => import::run(context, args).await,
+        Command::Install(args) => install::run(context, args).await,
         Command::Uninstall(args) => install::undo(context, args),
         Command::Serve(args) => serve::run(context, args).await,
         Command::Reload => reload::run(context).await,

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use capstan_app::{AppError, ErrorKind, Setup};
-use capstan_config::{Gateway, Problem};
+use capstan_config::{Confirm, Gateway, Problem};
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Ask, Gathered};
 use capstan_hub::ports::Listing;
@@ -35,10 +35,10 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, App
     }
     let setup = context.setup()?;
     let face = match &args.http {
-        None => Face::Stdio,
+        None => Face::Stdio { confirm: args.confirm.map(Confirm::from) },
         Some(address) => Face::Http(http(&setup, address.as_deref(), args)?),
     };
-    if face == Face::Stdio && stdin_is_terminal() {
+    if args.http.is_none() && stdin_is_terminal() {
         context.print.note("serving one client on stdin and stdout, until Ctrl-D");
         context.print.hint("`capstan serve --http` listens on an address instead");
     }

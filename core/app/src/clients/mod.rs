@@ -1,4 +1,9 @@
 //! Configuration files of other MCP clients: locates them, adds and removes an entry for Capstan.
+//!
+//! `adopt` moves a client's servers to Capstan and back; `adoptions` are the records of that.
+
+mod adopt;
+mod adoptions;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +16,8 @@ use capstan_import::clients::{
 use serde::Serialize;
 
 use crate::{AppError, ConfigFile, Environment, FileFacts};
+
+pub use adopt::{AdoptableFile, Adopted, ClientMove, UndoneAdoption};
 
 /// The folder in which desktop programs keep their configuration on macOS.
 const APPLICATION_SUPPORT: &str = "Library/Application Support";
@@ -30,6 +37,9 @@ pub trait ReversibleEdits: Send + Sync {
 
     /// True if a change of the file is recorded.
     fn is_recorded(&self, path: &Path) -> Result<bool, EditFault>;
+
+    /// The text before a recorded change, if its backup is intact.
+    fn backup(&self, path: &Path) -> Result<Option<String>, EditFault>;
 
     /// The starting point of a change; `take` removes our entry from a text.
     fn start(&self, path: &Path, take: TakeEntry<'_>) -> Result<EditStart, EditFault>;
@@ -177,6 +187,7 @@ impl Clients {
         mode: Mode,
     ) -> Result<Installed, AppError> {
         let EntryFile { client, path } = file;
+        self.refuse_adopted(file)?;
         let name = path.display().to_string();
         let failed = |fault| self.failure(path, fault);
         let start = self.edits.start(path, &|text| take(client, &name, text)).map_err(failed)?;
@@ -200,6 +211,7 @@ impl Clients {
     /// If the file cannot be parsed or written, or if the entry is not ours.
     pub fn uninstall(&self, file: EntryFile<'_>, mode: Mode) -> Result<Uninstalled, AppError> {
         let EntryFile { client, path } = file;
+        self.refuse_adopted(file)?;
         let name = path.display().to_string();
         let failed = |fault| self.failure(path, fault);
         let known = self.edits.is_recorded(path).map_err(failed)?;
@@ -287,6 +299,10 @@ mod tests {
 
         fn is_recorded(&self, _: &Path) -> Result<bool, EditFault> {
             Ok(false)
+        }
+
+        fn backup(&self, _: &Path) -> Result<Option<String>, EditFault> {
+            Ok(None)
         }
 
         fn start(&self, path: &Path, _: TakeEntry<'_>) -> Result<EditStart, EditFault> {
