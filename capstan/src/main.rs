@@ -9,6 +9,7 @@ mod control;
 mod logs;
 mod telemetry;
 mod demo;
+mod editor;
 mod adapters;
 mod answers;
 mod assemble;
@@ -28,6 +29,7 @@ use clap_complete::CompleteEnv;
 use crate::adapters::Adapters;
 use crate::audit::AuditFiles;
 use crate::control::LocalSockets;
+use crate::editor::Editors;
 use crate::files::{CacheFolder, StateFolder};
 use crate::machine::LocalMachine;
 use crate::registry::WebRegistries;
@@ -55,7 +57,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
     let environment = Arc::clone(&adapters.environment);
     let services = services(&adapters);
     if environment.variable("COMPLETE").is_some() {
-        let command = || capstan_cli::command(&services);
+        let command = || capstan_cli::command(&services, &words);
         let here = Some(environment.current_folder.as_path());
         if CompleteEnv::with_factory(command).try_complete(words.clone(), here)? {
             return Ok(Exit::Ok);
@@ -110,5 +112,9 @@ fn services(adapters: &Arc<Adapters>) -> Services {
         names: Arc::<CacheFolder>::clone(&adapters.names),
         usage: Arc::clone(&adapters.usage),
         serve: Arc::<Adapters>::clone(adapters),
+        editor: Arc::new(Editors {
+            environment: here(),
+            machine: Arc::<LocalMachine>::clone(&adapters.machine),
+        }),
     }
 }

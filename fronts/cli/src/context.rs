@@ -6,7 +6,7 @@ use std::time::Duration;
 use capstan_app::api::{Interact, Local, NoServers, Operation, Remote};
 use capstan_app::{
     Addresses, AppError, AuditReader, BuildHub, Clients, Configs, Doctor, Gateways, NameCache,
-    NotRun, PendingApprovals, Registries, Selection, Setup, Usage, Which,
+    NotRun, PendingApprovals, Registries, Selection, Setup, TextEditor, Usage, Which,
 };
 use capstan_config::Problem;
 use capstan_hub::Hub;
@@ -50,6 +50,8 @@ pub struct Services {
     pub gateways: Arc<Gateways>,
     /// Runs a gateway.
     pub serve: Arc<dyn Serve>,
+    /// The user's text editor.
+    pub editor: Arc<dyn TextEditor>,
 }
 
 /// The context of a command.
