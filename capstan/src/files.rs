@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use capstan_app::{
     AppError, Approval, EditFault, EditStart, EditText, Edited, Environment, ErrorKind, FileFacts,
-    FileKind, Files, Installed, Mode, NameCache, ProjectApprovals, ReversibleEdits, TakeEntry,
-    Uninstalled,
+    FileKind, Files, Installed, ItemArguments, Mode, NameCache, ProjectApprovals, ReversibleEdits,
+    TakeEntry, Uninstalled,
 };
 use capstan_config::edit::EditError;
 use capstan_files::{
@@ -183,6 +183,14 @@ impl ReversibleEdits for StateFolder {
 // === impl CacheFolder ===
 
 impl CacheFolder {
+    fn arguments_file(&self, kind: Kind) -> PathBuf {
+        self.0.cache.join(match kind {
+            Kind::Tool => "tool-arguments.json",
+            Kind::Resource => "resource-arguments.json",
+            Kind::Prompt => "prompt-arguments.json",
+        })
+    }
+
     fn file(&self, kind: Kind) -> PathBuf {
         self.0.cache.join(match kind {
             Kind::Tool => "names.json",
@@ -207,6 +215,23 @@ impl NameCache for CacheFolder {
         let text = LocalFiles.read(&self.file(kind)).ok().flatten().unwrap_or_default();
         let names: BTreeMap<String, Vec<String>> = serde_json::from_str(&text).unwrap_or_default();
         names.into_iter().collect()
+    }
+
+    fn remember_arguments(&self, kind: Kind, servers: Vec<(ServerName, ItemArguments)>) {
+        // Completions are a convenience; failing to store them is no error.
+        drop(capstan_files::edit(&self.arguments_file(kind), |text| {
+            let mut known: BTreeMap<String, ItemArguments> =
+                serde_json::from_str(text).unwrap_or_default();
+            known.extend(servers.into_iter().map(|(server, items)| (server.to_string(), items)));
+            serde_json::to_string(&known)
+        }));
+    }
+
+    fn arguments(&self, kind: Kind, server: &str, item: &str) -> Vec<String> {
+        let text = LocalFiles.read(&self.arguments_file(kind)).ok().flatten().unwrap_or_default();
+        let mut known: BTreeMap<String, ItemArguments> =
+            serde_json::from_str(&text).unwrap_or_default();
+        known.remove(server).and_then(|mut items| items.remove(item)).unwrap_or_default()
     }
 }
 

@@ -10,6 +10,7 @@ mod logs;
 mod telemetry;
 mod warm_up;
 mod demo;
+mod editor;
 mod adapters;
 mod answers;
 mod assemble;
@@ -29,6 +30,7 @@ use clap_complete::CompleteEnv;
 use crate::adapters::Adapters;
 use crate::audit::AuditFiles;
 use crate::control::LocalSockets;
+use crate::editor::Editors;
 use crate::files::{CacheFolder, StateFolder};
 use crate::machine::LocalMachine;
 use crate::registry::WebRegistries;
@@ -56,7 +58,7 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
     let environment = Arc::clone(&adapters.environment);
     let services = services(&adapters);
     if environment.variable("COMPLETE").is_some() {
-        let command = || capstan_cli::command(&services);
+        let command = || capstan_cli::command(&services, &words);
         let here = Some(environment.current_folder.as_path());
         if CompleteEnv::with_factory(command).try_complete(words.clone(), here)? {
             return Ok(Exit::Ok);
@@ -112,5 +114,9 @@ fn services(adapters: &Arc<Adapters>) -> Services {
         usage: Arc::clone(&adapters.usage),
         serve: Arc::<Adapters>::clone(adapters),
         warm_up: Arc::<Adapters>::clone(adapters),
+        editor: Arc::new(Editors {
+            environment: here(),
+            machine: Arc::<LocalMachine>::clone(&adapters.machine),
+        }),
     }
 }

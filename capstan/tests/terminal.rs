@@ -8,6 +8,8 @@ mod adopt;
 mod approve;
 #[path = "terminal/attach.rs"]
 mod attach;
+#[path = "terminal/edit.rs"]
+mod edit;
 #[path = "terminal/import.rs"]
 mod import;
 #[path = "terminal/picture.rs"]

@@ -4,7 +4,7 @@
 //! moment and after any crash, see the old text or the new one, [`approvals`] stores which project
 //! files the operator has approved, [`placed`] makes changes that can be reverted exactly,
 //! [`watch`] reports changes of files, [`bundle`] unpacks archives, [`cache`] keeps texts that can be
-//! recreated, and [`answers`] keeps long answers of servers.
+//! recreated, [`answers`] keeps long answers of servers, and [`drafts`] texts that are being edited.
 //!
 //! All functions block: call them from a thread that may wait.
 
@@ -17,6 +17,7 @@ pub mod bundle;
 pub mod watch;
 pub mod cache;
 pub mod answers;
+pub mod drafts;
 mod lock;
 
 pub use approvals::{Approval, Approvals, ApprovalsError, Approved};

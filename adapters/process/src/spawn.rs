@@ -1,6 +1,7 @@
-//! Starts a program behind its keeper. No other code starts processes.
+//! Starts a program behind its keeper, or the user's editor. No other code starts processes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -46,10 +47,10 @@ pub struct Keeper {
     group: Option<Pid>,
 }
 
-/// The way in which a keeper ended.
+/// The way in which a program ended, or the keeper of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// With the exit code of its server.
+    /// With the exit code of the program.
     Code(i32),
     /// Killed, so that there is no exit code.
     Killed,
@@ -121,6 +122,21 @@ fn keeper_command(launch: Launch<'_>) -> Command {
         .stderr(Stdio::piped())
         .process_group(0);
     command
+}
+
+/// Runs a program that the user chose, such as an editor, in the foreground, and waits for its end.
+///
+/// It gets our terminal and, because it is the user's own, all of our environment. Its output goes
+/// to our stderr, so that stdout has nothing but our data.
+///
+/// # Errors
+/// If it cannot be started.
+#[expect(clippy::disallowed_methods, reason = "the user's own program keeps the environment")]
+pub async fn run_in_foreground(program: &Path, args: &[OsString]) -> std::io::Result<Exit> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::inherit()).stdout(std::io::stderr()).stderr(Stdio::inherit());
+    let status = command.status().await?;
+    Ok(status.code().map_or(Exit::Killed, Exit::Code))
 }
 
 /// Finds the program's path in the `PATH` that the program itself will have.

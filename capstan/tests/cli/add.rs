@@ -267,7 +267,7 @@ fn a_name_that_is_taken_is_refused_with_the_way_out() {
         let ended = ends_with(world.capstan(["--json", "add", name, "uvx"]).run(), 2);
         let (_, message, hint) = failure(&ended);
         says(&message, "a server named `My Server` is already in this file");
-        says(&hint, &quoted("capstan remove My Server").replace('"', "`"));
+        says(&hint, "`--force` replaces it; `capstan edit my-server` changes it");
     }
     assert_eq!(user_config(&world), before);
 }
@@ -306,6 +306,91 @@ fn an_option_of_ours_behind_the_command_is_the_servers_and_we_say_so() {
         "add s https://example.com/mcp -H X:y",
     ] {
         let ended = ends_with(run(&World::new(), words), 0);
-        assert!(!ended.stderr.contains("hint:"), "{words}: {}", ended.stderr);
+        let says_so = ended.stderr.contains("before the server's name");
+        assert!(!says_so, "{words}: {}", ended.stderr);
     }
+}
+
+/// Issue 15, number 5.
+#[test]
+fn an_openapi_document_is_found_from_the_file_that_names_it() {
+    let world = World::new();
+    let document = world.write("project/apis/pets.yaml", "openapi: 3.1.0\n");
+    for words in ["add pets --openapi apis/pets.yaml", "add --openapi apis/pets.yaml pets --force"]
+    {
+        ends_with(run(&world, words), 0);
+        let expected =
+            format!("[servers.pets]\nopenapi = {}\n", quoted(document.to_str().unwrap()));
+        assert_eq!(user_config(&world), expected);
+    }
+    let (world, _) = (with_project(), ());
+    world.write("project/apis/pets.yaml", "openapi: 3.1.0\n");
+    ends_with(run(&world, "add pets --openapi apis/pets.yaml -H X-Key:a"), 0);
+    assert_eq!(
+        read(world.project().join(".capstan/config.toml")),
+        "[servers.pets]\nopenapi = \"../apis/pets.yaml\"\nheaders = { X-Key = \"a\" }\n"
+    );
+    check(
+        &["add", "pets", "--openapi", "https://pets.example.com/api.json"],
+        "[servers.pets]\nopenapi = \"https://pets.example.com/api.json\"\n",
+    );
+    let (message, _) = refused(&["add", "pets", "--openapi", "a.yaml", "npx"]);
+    says(&message, "`--openapi` and `npx` both say what the server is");
+    let world = World::new();
+    says(&ends_with(run(&world, "add pets --openapi no.yaml"), 4).stderr, "no.yaml cannot be read");
+}
+
+#[test]
+fn what_can_be_no_command_is_refused() {
+    for (words, message) in [
+        (&["add", "ws", "ws://127.0.0.1:1/mcp"][..], "`ws://` is not an address of an MCP server"),
+        (&["add", "f", "file:///tmp/x"], "`file://` is not an address"),
+        (&["add", "s", "--opeanpi", "x"], "`--opeanpi` is an option, not a command"),
+        (&["add", "s", "--", "-y", "pkg"], "`-y` is an option, not a command"),
+        (&["add", "-t", "cli", "s", "-x"], "`-x` is an option, not a command"),
+    ] {
+        let (said, hint) = refused(words);
+        says(&said, message);
+        assert!(!hint.is_empty(), "{said}");
+    }
+    check(&["add", "u", "unix:///run/x.sock"], "[servers.u]\nurl = \"unix:///run/x.sock\"\n");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_added_with_a_warning() {
+    let world = World::new();
+    let ended = ends_with(run(&world, "add s no-such-program --flag"), 0);
+    says(&ended.stderr, "warning: command `no-such-program` was not found in PATH");
+    says(&ended.stderr, "install it before you use the server");
+    assert!(!ends_with(run(&world, "add t sh -c true"), 0).stderr.contains("warning"));
+    assert!(!ends_with(run(&world, "add u ${HOME}/x"), 0).stderr.contains("not found"));
+}
+
+#[test]
+fn a_name_without_letters_is_refused_with_a_suggestion() {
+    for (name, suggested) in [("123", "server-123"), ("!!", "npx")] {
+        let (message, hint) = refused(&["add", "--force", "--", name, "npx"]);
+        says(&message, &format!("the name `{name}` has no letters"));
+        says(&hint, &format!("`{suggested}`"));
+    }
+    assert!(added(&["add", "日本", "npx"]).contains("[servers.\"日本\"]"));
+}
+
+#[test]
+fn force_replaces_an_entry_where_it_stands() {
+    let world = World::new();
+    world.write_user_config(
+        "# One.\n[servers.a]\ncommand = \"x\" # old\n\n[servers.a.env]\nK = \"v\"\n\n# Two.\n\
+         [servers.b]\ncommand = \"y\"\n",
+    );
+    let exists = ends_with(run(&world, "add a sh -c true"), 2);
+    says(&exists.stderr, "`--force` replaces it; `capstan edit a` changes it");
+    ends_with(run(&world, "add --force a sh -c true"), 0);
+    assert_eq!(
+        user_config(&world),
+        "# One.\n[servers.a]\ncommand = \"sh\"\nargs = [\"-c\", \"true\"]\n\n# Two.\n\
+         [servers.b]\ncommand = \"y\"\n"
+    );
+    ends_with(run(&world, "add c sh --force"), 0);
+    says(&user_config(&world), "args = [\"--force\"]");
 }

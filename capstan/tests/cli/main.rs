@@ -8,6 +8,7 @@ mod spills;
 mod add;
 mod added;
 mod edit;
+mod edited;
 mod call;
 mod names;
 mod errors;

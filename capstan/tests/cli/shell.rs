@@ -35,7 +35,7 @@ fn names_of_commands_servers_and_tools_are_completed() {
     let world = with(&[fixture("linear", &[]), fixture("github", &["--tools", "1"])].join("\n"));
     let commands = completed(&world, &["capstan", "en"]);
     assert_eq!(commands, ["enable"]);
-    for verb in ["get", "remove", "enable", "disable", "doctor"] {
+    for verb in ["get", "remove", "edit", "enable", "disable", "doctor", "pins"] {
         assert_eq!(completed(&world, &["capstan", verb, "lin"]), ["linear"], "{verb}");
     }
     // Tools are known once they were listed; pressing Tab starts no server.
@@ -47,6 +47,43 @@ fn names_of_commands_servers_and_tools_are_completed() {
     assert!(completed(&world, &["capstan", "tools", "git"]).contains(&"github".to_owned()));
     ends_with(run(&world, "remove github"), 0);
     assert_eq!(completed(&world, &["capstan", "call", "github__to"]), Vec::<String>::new());
+}
+
+/// The same without options.
+#[track_caller]
+fn names(world: &World, words: &[&str]) -> Vec<String> {
+    let mut names = completed(world, words);
+    names.retain(|name| !name.starts_with('-'));
+    names
+}
+
+#[test]
+fn arguments_of_tools_and_prompts_are_completed_with_their_sign() {
+    let world = with(&fixture("f", &[]));
+    assert_eq!(names(&world, &["capstan", "call", "f__add", ""]), Vec::<String>::new());
+    ok_json(&world, "tools");
+    ok_json(&world, "prompts");
+    for verb in ["call", "why"] {
+        assert_eq!(names(&world, &["capstan", verb, "f__add", ""]), ["a=", "b="], "{verb}");
+    }
+    assert_eq!(names(&world, &["capstan", "call", "f:add", "a=1", ""]), ["b="]);
+    // As bash splits words.
+    assert_eq!(names(&world, &["capstan", "call", "f__add", "a", "=", "1", "b"]), ["b="]);
+    let value = names(&world, &["capstan", "call", "f__add", "a", "=", ""]);
+    assert_eq!(value, Vec::<String>::new());
+    assert_eq!(names(&world, &["capstan", "prompt", "f__greet", "na"]), ["name="]);
+}
+
+#[test]
+fn servers_and_tools_are_completed_for_pins_and_effects() {
+    let world = with(&fixture("linear", &["--tools", "1"]));
+    ok_json(&world, "tools");
+    assert_eq!(completed(&world, &["capstan", "pins", "lin"]), ["linear"]);
+    let tools = completed(&world, &["capstan", "pins", "linear", "--tool", "tool_"]);
+    assert_eq!(tools, ["tool_0"]);
+    assert_eq!(completed(&world, &["capstan", "acl", "classify", "lin"]), ["linear"]);
+    // No gateway runs, so that no call waits.
+    assert_eq!(names(&world, &["capstan", "approvals", "yes", ""]), Vec::<String>::new());
 }
 
 #[test]

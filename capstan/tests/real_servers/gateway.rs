@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use capstan_testkit::{World, wait_until};
+use capstan_testkit::{World, binary, wait_until};
 use serde_json::{Value, json};
 
 use crate::remote::{Remote, beside};
@@ -197,6 +197,44 @@ fn clients_of_mcp_use_all_servers_in_each_mode() {
         let seen = gateway.python("mcp", mode, &gateway.remote.url);
         assert_eq!(seen.protocol.as_deref(), Some(protocol), "{mode}");
         gateway.check(&seen);
+    }
+}
+
+/// Issue 15, number 13: with a cold cache, and one server that needs longer than a list usually waits.
+#[test]
+fn the_first_list_of_a_client_has_the_tools_of_all_servers() {
+    for (mode, protocol) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {
+        let world = World::new();
+        let project = world.project().display().to_string();
+        // A busy machine needs its time to start four interpreters at once.
+        let mut config = format!("{ALLOW}\n[gateway]\nfirst_list_wait = \"60s\"\n\n");
+        for (name, _) in SERVERS {
+            let server = installed(&format!("mcp-server-{name}"));
+            let line = "sleep 3; exec \"$0\"";
+            let slow = ["sh", "-c", line, server.as_str()];
+            let words = [server.as_str(), &project];
+            config += &match name {
+                "time" => entry(name, &slow, ""),
+                "filesystem" => entry(name, &words, ""),
+                _ => entry(name, &words[..1], ""),
+            };
+        }
+        world.write_user_config(&config);
+        let script = beside("first_list.py").display().to_string();
+        let capstan = binary("capstan").display().to_string();
+        let words = [script.as_str(), mode, &capstan, "serve"];
+        let said = world.program(installed("python"), words).limit(LIMIT).run().ok();
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["protocol"], protocol, "{mode}");
+        let tools: Vec<&str> =
+            said["tools"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        for (server, expected) in SERVERS {
+            let prefix = format!("{server}__");
+            let found = tools.iter().filter(|tool| tool.starts_with(&prefix)).count();
+            assert_eq!(found, expected, "{server}: {tools:?}");
+        }
+        let count = |list: &str| said[list].as_array().unwrap().len();
+        assert!(count("prompts") > 0 && count("resources") > 0, "{said}");
     }
 }
 

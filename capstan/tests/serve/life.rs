@@ -2,12 +2,12 @@
 
 use std::fs;
 
-use capstan_testkit::{World, wait_until};
+use capstan_testkit::{World, binary, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::leftovers::running_in;
-use crate::stage::{ALL, Gateway, LIMIT, echoed, fixture, http, tool_names, with};
+use crate::stage::{ALL, Gateway, LIMIT, echoed, fixture, http, modern, tool_names, with};
 
 /// How many servers somebody with many has.
 const MANY: usize = 50;
@@ -160,6 +160,49 @@ fn a_server_that_waits_for_a_list_is_started_by_a_clients_first_one_and_not_by_t
 }
 
 #[test]
+fn c60_an_unused_server_without_items_is_stopped_and_one_with_prompts_only_is_kept() {
+    let empty = fixture("empty", &["--empty"]);
+    let prompts = fixture("prompts", &["--no-tools"]);
+    let world = with(&format!("{ALL}{empty}{prompts}"));
+    let mut gateway = Gateway::start(&world, "");
+    gateway.initialize("2025-11-25");
+    wait_for_manifests(&world, 2);
+    wait_for_servers(&world, 1);
+    assert!(servers(&world)[0].1.contains("--no-tools"), "{:?}", servers(&world));
+    let listed = gateway.ask(1, "prompts/list", &json!({}));
+    assert_eq!(listed["result"]["prompts"][0]["name"], "prompts__greet", "{listed}");
+    gateway.hang_up();
+    assert_eq!(gateway.end(), Some(0));
+}
+
+#[test]
+fn the_first_list_has_the_tools_of_a_server_that_starts_slowly_over_both_transports() {
+    let slow = |name: &str| {
+        let server = binary("capstan-fixture").display().to_string();
+        format!(
+            "[servers.{name}]\ncommand = \"sh\"\nargs = [\"-c\", \"sleep 3; exec '{server}'\"]\n"
+        )
+    };
+    let config = format!("{ALL}{}{}", fixture("quick", &[]), slow("slow"));
+    let world = with(&config);
+    let mut gateway = Gateway::start(&world, "");
+    gateway.initialize("2025-11-25");
+    assert_eq!(tool_names(&gateway.ask(1, "tools/list", &json!({}))).len(), 36);
+    gateway.hang_up();
+    assert_eq!(gateway.end(), Some(0));
+
+    let world = with(&config);
+    let (gateway, address) = Gateway::listening(&world, "");
+    let (method, params) = ("tools/list", modern(json!({})));
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let head = "POST /mcp HTTP/1.1\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list";
+    let (status, body) = http(&address, head, &list.to_string());
+    assert_eq!(status, 200, "{body}");
+    assert_eq!(tool_names(&serde_json::from_str(&body).unwrap()).len(), 36);
+    drop(gateway);
+}
+
+#[test]
 fn c28_an_idle_server_is_stopped_stays_listed_and_comes_back_for_a_call() {
     let world = with(&format!("{ALL}{}idle_timeout = \"1s\"\n", fixture("s", &[])));
     let mut gateway = Gateway::start(&world, "");
@@ -182,7 +225,7 @@ fn a_killed_server_is_noticed_and_the_next_call_works() {
     let world = with(&format!("{ALL}{}", fixture("s", &[])));
     let (_gateway, address) = Gateway::listening(&world, "");
     let post = |id: u64, method: &str, params: Value| {
-        let params = crate::stage::modern(params);
+        let params = modern(params);
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let name = body["params"]["name"].as_str().unwrap_or_default();
         let head = format!(

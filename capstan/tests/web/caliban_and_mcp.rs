@@ -134,6 +134,10 @@ fn c21_times_of_the_environment_bind_in_their_order_and_foreign_limits_do_not() 
     says(&ends(own, 7).stderr, "it did not answer within 1s");
 
     world.write_user_config(&entry(""));
+    let hang = || world.capstan(["call", "s__hang"]).env("MCP_TOOL_TIMEOUT", "2000");
+    says(&ends(ended(hang()), 8).stderr, "did not answer within 2s");
+    let own = ended(hang().env("CAPSTAN_MCP_TOOL_TIMEOUT", "1s"));
+    says(&ends(own, 8).stderr, "did not answer within 1s");
     let run = world.capstan(["call", "s__echo", "text=more than one token of text"]);
     let said = ends(ended(run.env("MAX_MCP_OUTPUT_TOKENS", "1")), 0).stdout;
     says(&said, "more than one token of text");

@@ -146,7 +146,7 @@ impl From<CallError> for AppError {
 
 impl From<EditError> for AppError {
     fn from(error: EditError) -> Self {
-        let kind = if matches!(error, EditError::UnknownServer { .. }) {
+        let kind = if matches!(error, EditError::UnknownServer { .. } | EditError::NotSet { .. }) {
             ErrorKind::NotFound
         } else if matches!(error, EditError::Syntax { .. } | EditError::Unexpected { .. }) {
             ErrorKind::Config

@@ -1,5 +1,6 @@
 //! Ports for files: plain access, approved project files, other programs' files, cached names.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use capstan_config::edit::EditError;
@@ -111,7 +112,16 @@ pub trait NameCache: Send + Sync {
 
     /// The stored names, by server.
     fn remembered(&self, kind: Kind) -> Vec<(String, Vec<String>)>;
+
+    /// Stores the names of the arguments of tools or prompts.
+    fn remember_arguments(&self, kind: Kind, servers: Vec<(ServerName, ItemArguments)>);
+
+    /// The stored names of an item's arguments.
+    fn arguments(&self, kind: Kind, server: &str, item: &str) -> Vec<String>;
 }
+
+/// The names of arguments, by item.
+pub type ItemArguments = BTreeMap<String, Vec<String>>;
 
 // === impl FileFacts ===
 

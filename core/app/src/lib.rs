@@ -24,6 +24,7 @@ mod addresses;
 mod audit;
 mod gateways;
 mod pending_approvals;
+mod text_editor;
 mod usage;
 mod large_program;
 mod warm_up;
@@ -41,7 +42,9 @@ pub use configs::{Approval, Change, ConfigFile, Configs, DemoConfig, SavedRules}
 pub use doctor::{Check, CheckStatus, Doctor, Machine, check_servers};
 pub use environment::Environment;
 pub use error::{AppError, ErrorKind};
-pub use files::{EditText, Edited, FileFacts, FileKind, Files, NameCache, ProjectApprovals};
+pub use files::{
+    EditText, Edited, FileFacts, FileKind, Files, ItemArguments, NameCache, ProjectApprovals,
+};
 pub use gateways::{
     ControlFault, ControlSocket, ControlSockets, Gateways, NotRun, Which, socket_folders,
 };
@@ -49,5 +52,6 @@ pub use pending_approvals::{Pending, PendingApprovals};
 pub use registries::{Registries, RegistryClient};
 pub(crate) use setup::scope_word;
 pub use setup::{BuildHub, Selection, Setup, nearest};
+pub use text_editor::{Draft, TextEditor};
 pub use usage::Usage;
 pub use warm_up::{WarmUp, Warmed, list_once};

@@ -15,6 +15,7 @@ allowed_origins = ["https://app.example.com"]
 tls_cert = "cert.pem"
 tls_key = "key.pem"
 validate_arguments = true
+first_list_wait = "20s"
 approval_wait = "0s"
 save_approvals = true
 [gateway.limits]
@@ -50,6 +51,7 @@ fn every_key_is_read() {
         tls_cert: text("cert.pem"),
         tls_key: text("key.pem"),
         validate_arguments: true,
+        first_list_wait: Duration::from_secs(20),
         approval_wait: Duration::ZERO,
         save_approvals: true,
         limits: GatewayLimits {

@@ -63,6 +63,8 @@ pub struct Limits {
     /// The maximum number of open questions of servers. If there are several peers, each gets a
     /// quarter.
     pub max_questions: usize,
+    /// How long the lists of a gateway wait for a server that was never seen, once for each server.
+    pub first_list_wait: Duration,
     /// Controls if arguments are written to the audit log.
     pub keep_arguments: Keep,
     /// Controls if arguments from programs are checked against the tool's schema. Those from people
@@ -276,6 +278,7 @@ impl Default for Limits {
             quota: None,
             question_wait: Duration::from_mins(2),
             max_questions: 16,
+            first_list_wait: Duration::from_secs(8),
             keep_arguments: Keep::No,
             check_arguments: Check::No,
         }

@@ -153,6 +153,13 @@ impl Hub {
         self.judged_at_once(&lease, listing).map(|(items, _)| items)
     }
 
+    /// True if a list of a server was read before, by this hub or an earlier one, so that no client
+    /// has to wait for it. Starts nothing.
+    pub fn has_seen(&self, server: &ServerName, listing: Listing) -> bool {
+        let Some(known) = self.servers.get(server) else { return false };
+        known.remembered(listing).is_some() || self.listed(server, listing).is_some()
+    }
+
     /// Reads a list of a server in the background. The future does not borrow the hub, which may be
     /// replaced meanwhile.
     pub fn list_in_background(

@@ -7,7 +7,7 @@ mod world;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::catalog::{Gathered, Patience, names};
+use capstan_hub::catalog::{Ask, Gathered, Patience, names};
 use capstan_hub::ports::Listing;
 use capstan_hub::{Absent, Call};
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
@@ -73,7 +73,7 @@ fn words<'a>(names: impl IntoIterator<Item = &'a ServerName>) -> Vec<&'a str> {
     names.into_iter().map(ServerName::as_str).collect()
 }
 
-fn ms(milliseconds: u64) -> Duration {
+const fn ms(milliseconds: u64) -> Duration {
     Duration::from_millis(milliseconds)
 }
 
@@ -213,4 +213,45 @@ async fn a_server_that_answers_at_once_is_never_late() {
     let server = Server { lists: Box::new(lists), ..Server::new("quick", &[]) };
     let waited = wait(vec![server], Patience::UpTo(Duration::ZERO)).await;
     assert_eq!(words(waited.gathered.lists.keys()), ["quick"]);
+}
+
+/// The patience of a gateway.
+const QUIET: Patience = Patience::Quiet { least: ms(25), after: ms(50), most: LIMIT };
+
+/// Lists with a longer wait for some servers.
+async fn wait_for_first(servers: Vec<Server>, firsts: &[(&str, Duration)]) -> Waited {
+    let world = World::new(servers, policy(&[], &[], &["*"]));
+    let start = Instant::now();
+    let how = |server: &ServerName| {
+        let first = firsts.iter().find(|(name, _)| *name == server.as_str());
+        first.map_or(Ask::List, |(_, wait)| Ask::Await(*wait))
+    };
+    let gathered = world.hub.gather_from(Listing::Tools, QUIET, &how).await;
+    Waited { gathered, time: start.elapsed(), arrived: Vec::new() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_never_seen_is_waited_for_until_it_answers() {
+    let servers = vec![after("quick", ms(1)), after("slow", LIMIT * 2)];
+    let waited = wait_for_first(servers, &[("slow", LIMIT * 4)]).await;
+    assert_eq!(waited.time, LIMIT * 2);
+    assert_eq!(words(waited.gathered.lists.keys()), ["quick", "slow"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longer_wait_for_one_server_ends_with_its_answer_its_failure_or_its_time() {
+    let firsts = [("first", LIMIT * 4)];
+    let first: [(&dyn Fn() -> Server, Duration); 3] = [
+        (&|| after("first", LIMIT * 3), LIMIT * 3),
+        (&|| broken("first", LIMIT * 3), LIMIT * 3),
+        (&|| hanging("first"), LIMIT * 4),
+    ];
+    for (first, time) in first {
+        let servers = vec![first(), after("quick", ms(1)), hanging("known")];
+        assert_eq!(wait_for_first(servers, &firsts).await.time, time);
+    }
+    let firsts = [("a", LIMIT * 2), ("b", LIMIT * 4)];
+    let waited = wait_for_first(vec![hanging("a"), after("b", LIMIT * 3)], &firsts).await;
+    assert_eq!(waited.time, LIMIT * 3, "the time of `a` is over by then");
+    assert_eq!(words(&waited.gathered.pending), ["a"]);
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use capstan_hub::catalog::{Ask, Patience};
 use capstan_hub::life::{IdleRule, Start};
 use capstan_hub::ports::{Listing, UsageRow};
 use capstan_hub::{ApprovalFrom, Call, Freshness, SideOp};
@@ -349,4 +350,56 @@ async fn a_server_without_a_connection_is_counted_and_left_alone() {
     let again = care.restarted().counted("s");
     care.pass(Duration::from_secs(2)).await;
     assert!(again.pace().calls_per_hour > 2.9, "{:?}", again.pace());
+}
+
+#[tokio::test(start_paused = true)]
+async fn c60_an_unused_server_without_items_is_closed_and_asked_again_by_the_next_gateway() {
+    let care = Care::default();
+    *care.server.tools.lock().unwrap() = items(&[]);
+    let server = care.take("s", ADAPTIVE);
+    assert_eq!(server.list(Listing::Tools).await.unwrap().len(), 0);
+    care.pass(Duration::from_secs(5)).await;
+    assert_eq!(server.state(), ServerState::Connected, "it may be about to add its items");
+    care.pass(Duration::from_secs(8)).await;
+    assert_eq!(server.state(), ServerState::Idle);
+
+    let next = care.restarted();
+    let server = next.take("s", ADAPTIVE);
+    next.settle().await;
+    assert_eq!(next.server.starts(), 1, "it has items by now");
+    assert_eq!(next.told(), [Listing::Tools]);
+    assert_eq!(server.list(Listing::Tools).await.unwrap().len(), 1);
+    next.pass(Duration::from_secs(50)).await;
+    assert_eq!(server.state(), ServerState::Connected, "one with items is kept for longer");
+}
+
+#[tokio::test(start_paused = true)]
+async fn c60_a_server_without_items_that_never_stops_and_one_with_prompts_only_are_kept() {
+    for (idle, has_prompts) in [(IdleRule::Never, false), (ADAPTIVE, true)] {
+        let care = Care::default();
+        *care.server.tools.lock().unwrap() = items(&[]);
+        care.server.has_prompts.store(has_prompts, Ordering::Relaxed);
+        let server = care.take("s", idle);
+        server.list(Listing::Tools).await.unwrap();
+        care.pass(Duration::from_secs(50)).await;
+        assert_eq!(server.state(), ServerState::Connected, "{idle:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_was_seen_delays_no_list_and_keeps_its_items_while_it_does_not_answer() {
+    let care = Care::default();
+    let server = care.take("s", ADAPTIVE);
+    assert!(!server.hub.has_seen(&server.name, Listing::Tools));
+    server.list(Listing::Tools).await.unwrap();
+    care.settle().await;
+    assert!(server.hub.has_seen(&server.name, Listing::Tools));
+    care.server.lists_hang.store(true, Ordering::Relaxed);
+    let least = Duration::from_millis(25);
+    let patience = Patience::Quiet { least, after: 2 * least, most: MINUTE };
+    let start = tokio::time::Instant::now();
+    let gathered = server.hub.gather_from(Listing::Tools, patience, &|_| Ask::List).await;
+    assert_eq!(start.elapsed(), least);
+    assert_eq!(gathered.lists[&server.name].len(), 1, "as it was");
+    assert_eq!(gathered.pending, [server.name], "its answer is still awaited");
 }

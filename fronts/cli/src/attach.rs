@@ -54,7 +54,8 @@ fn can_attach(command: &Command) -> bool {
         | Command::Prompts(_)
         | Command::Prompt(_)
         | Command::Reload => true,
-        Command::Enable(_)
+        Command::Edit(_)
+        | Command::Enable(_)
         | Command::Disable(_)
         | Command::Adopt(_)
         | Command::Import(_)

@@ -6,7 +6,8 @@ use std::time::Duration;
 use capstan_app::api::{Interact, Local, NoServers, Operation, Remote};
 use capstan_app::{
     Addresses, AppError, AuditReader, BuildHub, Clients, Configs, Doctor, Gateways, NameCache,
-    NotRun, PendingApprovals, Registries, Selection, Setup, Usage, WarmUp, Which,
+    NotRun, PendingApprovals, Registries, Selection, Setup, TextEditor, Usage, WarmUp,
+    Which,
 };
 use capstan_config::Problem;
 use capstan_hub::Hub;
@@ -52,6 +53,8 @@ pub struct Services {
     pub serve: Arc<dyn Serve>,
     /// Connects servers once.
     pub warm_up: Arc<dyn WarmUp>,
+    /// The user's text editor.
+    pub editor: Arc<dyn TextEditor>,
 }
 
 /// The context of a command.

@@ -94,8 +94,9 @@ pub async fn run(cli: Cli, services: Services) -> Exit {
     };
     let context = Context::new(&cli.options, destination, services);
     let keyboard = Keyboard::as_it_is();
-    // A gateway handles signals itself, to notify its clients.
-    let ends_itself = matches!(cli.command, Command::Serve(_));
+    // A gateway handles signals itself, to notify its clients. Under an editor, Ctrl-C is for the
+    // editor.
+    let ends_itself = matches!(cli.command, Command::Serve(_) | Command::Edit(_));
     let result = tokio::select! {
         // Polled first, so that signals are handled before anything is started.
         biased;
@@ -117,6 +118,15 @@ pub async fn run(cli: Cli, services: Services) -> Exit {
     let Some(reason) = print::lost() else { return exit };
     context.print.error(&format!("the output could not be written: {reason}"));
     if exit == Exit::Ok { Exit::ToolError } else { exit }
+}
+
+/// Waits for SIGTERM. Ctrl-C has no effect meanwhile.
+pub(crate) async fn terminated() {
+    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+    match signals {
+        (_, Ok(mut terminate)) => drop(terminate.recv().await),
+        (_, Err(_)) => std::future::pending::<()>().await,
+    }
 }
 
 /// Waits for Ctrl-C or SIGTERM.

@@ -24,8 +24,9 @@ use std::sync::Arc;
 use capstan_config::{Problem, Severity};
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Gathered, Patience, Typing};
-use capstan_hub::ports::{BoxFuture, Listing};
+use capstan_hub::ports::{BoxFuture, Item, Listing};
 use capstan_model::{Caller, Front, Kind, ServerName};
+use capstan_wire::{Json, object};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -168,6 +169,13 @@ impl Local {
             let plain = capstan_hub::catalog::names(items).filter(|name| is_plain(name));
             names.remember(kind, server, plain.map(ToOwned::to_owned).collect());
         }
+        let of_items = |items: &Arc<[Item]>| {
+            let plain = items.iter().filter(|item| is_plain(&item.name));
+            plain.map(|item| (item.name.clone(), arguments_of(kind, &item.definition))).collect()
+        };
+        let lists = gathered.lists.iter();
+        let arguments = lists.map(|(server, items)| (server.clone(), of_items(items)));
+        names.remember_arguments(kind, arguments.collect());
     }
 
     /// Completes the value of an argument that is being typed.
@@ -205,6 +213,24 @@ impl Local {
 /// The caller of an operation: the person whose configuration this is.
 pub(crate) fn operator() -> Caller {
     Caller::operator(Front::Cli)
+}
+
+/// The names of an item's arguments that a shell can complete.
+fn arguments_of(kind: Kind, definition: &Json) -> Vec<String> {
+    let names: Vec<String> = match kind {
+        Kind::Tool => {
+            let properties = object::at_path(definition, "inputSchema.properties");
+            let members = properties.and_then(|all| object::members(&all).ok());
+            members.unwrap_or_default().into_iter().map(|(name, _)| name).collect()
+        }
+        Kind::Prompt => {
+            let list = object::get(definition, "arguments");
+            let items = list.and_then(|list| object::items(&list).ok()).unwrap_or_default();
+            items.iter().filter_map(|item| object::get_string(item, "name")).collect()
+        }
+        Kind::Resource => Vec::new(),
+    };
+    names.into_iter().filter(|name| is_plain(name)).collect()
 }
 
 /// True if a name has only characters that are safe on the command line of every shell.

@@ -95,6 +95,7 @@ fn limits(loaded: &Loaded) -> Limits {
         quota: config.tools.max_tool_calls_per_session,
         question_wait: config.mcp.elicitation_timeout,
         max_questions: usize::try_from(config.mcp.elicitation_queue).unwrap_or(usize::MAX),
+        first_list_wait: config.gateway.first_list_wait,
         keep_arguments: match config.audit.arguments {
             AuditArguments::Off => Keep::No,
             AuditArguments::Redacted => Keep::Redacted,

@@ -359,6 +359,17 @@ mod tests {
         fn remembered(&self, _: capstan_model::Kind) -> Vec<(String, Vec<String>)> {
             Vec::new()
         }
+
+        fn remember_arguments(
+            &self,
+            _: capstan_model::Kind,
+            _: Vec<(capstan_model::ServerName, crate::ItemArguments)>,
+        ) {
+        }
+
+        fn arguments(&self, _: capstan_model::Kind, _: &str, _: &str) -> Vec<String> {
+            Vec::new()
+        }
     }
 
     /// A gateway that was started with these files.

@@ -47,6 +47,17 @@ pub enum NewTarget {
     Http(NewRemote),
     /// The older HTTP transport with server-sent events.
     Sse(NewRemote),
+    /// An OpenAPI document.
+    OpenApi(NewDocument),
+}
+
+/// An OpenAPI document.
+#[derive(Clone, Debug, Default)]
+pub struct NewDocument {
+    /// Its address, or its path from the folder of the configuration file.
+    pub document: String,
+    /// Headers sent with every request.
+    pub headers: IndexMap<String, String>,
 }
 
 /// A program to start.
@@ -74,12 +85,38 @@ pub fn add_server(text: &str, name: &str, entry: &NewServer) -> Result<String, E
     let edited = add_table(text, name, entry.table())?;
     let url = match &entry.target {
         NewTarget::Http(remote) | NewTarget::Sse(remote) => Some(remote.url.as_str()),
-        NewTarget::Stdio(_) | NewTarget::Cli(_) => None,
+        NewTarget::Stdio(_) | NewTarget::Cli(_) | NewTarget::OpenApi(_) => None,
     };
     match refusal(&edited, name, url) {
         Some(problem) => Err(EditError::Refused { reason: problem.message, help: problem.help }),
         None => Ok(edited),
     }
+}
+
+/// Adds a server, or replaces its entry where it stands.
+pub fn put_server(text: &str, name: &str, entry: &NewServer) -> Result<String, EditError> {
+    let Ok(existing) = Editing::open(text)?.name_of(name) else {
+        return add_server(text, name, entry);
+    };
+    // Alone, because the rest of the file does not matter to the entry.
+    add_server("", &existing, entry)?;
+    let mut editing = Editing::open(text)?;
+    let new = entry.table();
+    match editing.server(&existing)? {
+        Item::Table(table) => {
+            table.clear();
+            table.set_implicit(false);
+            table.extend(new);
+        }
+        other => {
+            let decor = other.as_value().map(|value| value.decor().clone());
+            *other = value(new.into_inline_table());
+            if let (Some(value), Some(decor)) = (other.as_value_mut(), decor) {
+                *value.decor_mut() = decor;
+            }
+        }
+    }
+    Ok(editing.finish())
 }
 
 /// Adds the entry of a server after the existing ones.
@@ -120,6 +157,7 @@ impl NewServer {
                 table.insert("type", value("sse"));
                 remote.write(&mut table);
             }
+            NewTarget::OpenApi(document) => document.write(&mut table),
         }
         if let Some(description) = &self.description {
             table.insert("description", value(description));
@@ -155,6 +193,15 @@ impl NewProgram {
 impl NewRemote {
     fn write(&self, table: &mut Table) {
         table.insert("url", value(&self.url));
+        write_map(table, "headers", &self.headers);
+    }
+}
+
+// === impl NewDocument ===
+
+impl NewDocument {
+    fn write(&self, table: &mut Table) {
+        table.insert("openapi", value(&self.document));
         write_map(table, "headers", &self.headers);
     }
 }

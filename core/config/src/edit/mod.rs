@@ -5,15 +5,21 @@
 
 mod document;
 mod add;
+mod entry;
 pub mod remove;
 mod permission;
 
-pub use add::{NewProgram, NewRemote, NewServer, NewTarget, add_server, add_table, refusal};
+pub use add::{
+    NewDocument, NewProgram, NewRemote, NewServer, NewTarget, add_server, add_table, put_server,
+    refusal,
+};
+pub use entry::{KeyChanges, ReplacedEntry, change_keys, entry_text, new_problems, replace_entry};
 pub use permission::{add_permission_rule, allow_effect};
 pub use remove::remove_server;
 
 use toml_edit::{Item, Value};
 
+use crate::read::server::slug;
 use document::{Editing, insert};
 
 /// On or off.
@@ -56,7 +62,39 @@ pub enum EditError {
     },
     /// The file is no longer the one that the change was planned for.
     #[error("the file has just been changed by another program")]
-    Raced,
+    FileRaced,
+    /// The entry was changed by another program meanwhile.
+    #[error("the entry of `{name}` was changed meanwhile")]
+    Raced {
+        /// The server.
+        name: String,
+    },
+    /// The key is not written as a dotted key.
+    #[error("`{key}` is not a key")]
+    Key {
+        /// The text.
+        key: String,
+    },
+    /// The key is unknown, or the value does not fit it.
+    #[error("`{key}` cannot be set: {reason}")]
+    Value {
+        /// The dotted key.
+        key: String,
+        /// The reason.
+        reason: String,
+        /// The remedy.
+        help: Option<String>,
+    },
+    /// The entry has no such key.
+    #[error("`{key}` is not set in the entry of `{name}`")]
+    NotSet {
+        /// The server.
+        name: String,
+        /// The dotted key.
+        key: String,
+        /// The most similar key of the entry.
+        nearest: Option<String>,
+    },
     /// The name is empty.
     #[error("a server needs a name")]
     NoName,
@@ -134,13 +172,19 @@ impl EditError {
                 nearest.as_ref().map(|nearest| format!("did you mean `{nearest}`?"))
             }
             Self::Exists { existing } => {
-                Some(format!("remove it with `capstan remove {existing}` first"))
+                let name = slug(existing).map_or_else(|| existing.clone(), |name| name.to_string());
+                Some(format!("`--force` replaces it; `capstan edit {name}` changes it"))
             }
+            Self::NotSet { nearest, .. } => {
+                nearest.as_ref().map(|nearest| format!("did you mean `{nearest}`?"))
+            }
+            Self::FileRaced => Some("try again".to_owned()),
+            Self::Raced { name } => Some(format!("run `capstan edit {name}` again")),
+            Self::Key { .. } => Some("write it like `timeout` or `env.DEBUG`".to_owned()),
             Self::Syntax { .. } => {
                 Some("`capstan config check` shows what is wrong with the file".to_owned())
             }
-            Self::Refused { help, .. } => help.clone(),
-            Self::Raced => Some("try again".to_owned()),
+            Self::Refused { help, .. } | Self::Value { help, .. } => help.clone(),
             Self::NoName | Self::Unexpected { .. } | Self::Pattern { .. } | Self::Rule { .. } => {
                 None
             }

@@ -30,6 +30,7 @@ const COMMAND_WORDS: &[&str] = &[
     "config",
     "disable",
     "doctor",
+    "edit",
     "enable",
     "get",
     "help",

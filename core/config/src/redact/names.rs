@@ -24,8 +24,8 @@ const KNOWN: &str = "
     elicitationtimeout elicitationwarnsensitivefields enabled enabledtools entrypoint
     envfile environmentid envisolation envkeys envpassthrough envvars every except excluded
     excludemcpservers excludetools expectedtools expiresat expose extension extensionname
-    extensions extra file forwarded frontend gallery gateway goosemode headershelper hidden
-    hide hideparameters httpheadershelper httpurl id idletimeout includetools indexpath
+    extensions extra file firstlistwait forwarded frontend gallery gateway goosemode headershelper
+    hidden hide hideparameters httpheadershelper httpurl id idletimeout includetools indexpath
     inlinepython inputs inputschema issuer lazy limit limits listen locktoollist
     logarguments manifestversion maxanswer maxbody maxconnections maxdescriptionbytes
     maxdynamicservers maxidletimeout maxinstructionsbytes maxsessions maxsize

@@ -35,6 +35,8 @@ keys! {
         tls_key: String, nearest;
         /// Check arguments against the tool's schema before they are sent.
         validate_arguments: bool = false, nearest;
+        /// The longest time that lists wait for a server that was never seen before, once for each server. A server that fails ends its wait.
+        first_list_wait: Duration as Wait = Duration::from_secs(8), nearest;
         /// The time that a call waits for an approval if its client cannot ask its user; `"0s"` refuses it at once.
         approval_wait: Duration as Wait = Duration::from_secs(15), nearest;
         /// Let users of clients save an approval as a rule in your configuration.

@@ -12,6 +12,7 @@ use indexmap::IndexMap;
 
 use crate::Freshness;
 use crate::hub::Hub;
+use crate::life::Server;
 use crate::ports::{Item, Listing};
 
 /// An answer within this time after the previous one extends the wait.
@@ -52,6 +53,8 @@ pub enum Ask {
     Glance,
     /// A client needs the list.
     List,
+    /// A client needs the list, and waits at least this long for a server that was never seen.
+    Await(Duration),
 }
 
 /// The answers of the servers, in the order of the configuration.
@@ -61,9 +64,13 @@ pub struct Gathered {
     pub lists: IndexMap<ServerName, Arc<[Item]>>,
     /// The servers that failed.
     pub failed: IndexMap<ServerName, CallError>,
-    /// The servers that have not answered yet.
+    /// The servers that have not answered yet. With [`Patience::Quiet`], the saved list of such a
+    /// server is in `lists`, if there is one.
     pub pending: Vec<ServerName>,
 }
+
+/// The servers that are waited for beyond the patience, each until its deadline.
+struct FirstWaits(BTreeMap<ServerName, Duration>);
 
 pub(super) async fn gather(
     hub: &Hub,
@@ -72,47 +79,86 @@ pub(super) async fn gather(
     how: &(dyn Fn(&ServerName) -> Ask + Sync),
     arrived: &mut (dyn FnMut(&ServerName) + Send),
 ) -> Gathered {
-    let mut asked: FuturesUnordered<_> = hub
-        .servers
-        .values()
-        .map(|server| (server, how(server.name())))
-        .filter(|(_, ask)| *ask != Ask::Nothing)
+    let begun = hub.clock.monotonic();
+    let chosen = hub.servers.values().map(|server| (server, how(server.name())));
+    let chosen: Vec<_> = chosen.filter(|(_, ask)| *ask != Ask::Nothing).collect();
+    let mut firsts = FirstWaits::of(&chosen, begun);
+    let has_unseen = chosen.iter().any(|(server, _)| server.remembered(listing).is_none());
+    let mut asked: FuturesUnordered<_> = chosen
+        .into_iter()
         .map(|(server, ask)| async move {
             let freshness = match ask {
                 Ask::Glance => Freshness::Remembered,
-                Ask::List | Ask::Nothing => Freshness::Known,
+                Ask::List | Ask::Await(_) | Ask::Nothing => Freshness::Known,
             };
             let list = hub.judged(server, listing, freshness).await;
             (server.name().clone(), list.map(|(items, _)| items))
         })
         .collect();
-    let begun = hub.clock.monotonic();
-    let mut late = hub.clock.sleep(patience.limit());
+    // If all lists are known, only a server that has a newer one at hand is waited for.
+    let brief = patience.left(Duration::ZERO).filter(|_| !has_unseen);
+    let mut late = hub.clock.sleep(brief.unwrap_or_else(|| patience.limit()));
+    let mut is_patience_over = false;
     let mut last_answer = None;
     let mut answers = BTreeMap::new();
     while !asked.is_empty() {
         match select(asked.next(), &mut late).await {
             Either::Left((Some((name, result)), _)) => {
                 let came = result.is_ok();
+                let now = hub.clock.monotonic();
                 if came {
-                    last_answer = Some(hub.clock.monotonic());
+                    last_answer = Some(now);
                 }
                 arrived(&name);
+                firsts.0.remove(&name);
                 answers.insert(name, result);
                 // A failure does not show how long the other servers take.
-                let spent = hub.clock.monotonic().saturating_sub(begun);
-                if let (true, Some(left)) = (came, patience.left(spent)) {
+                let left = patience.left(now.saturating_sub(begun)).filter(|_| came);
+                if is_patience_over {
+                    late = hub.clock.sleep(firsts.left(now).unwrap_or_default());
+                } else if let Some(left) = left {
                     late = hub.clock.sleep(left);
                 }
             }
             Either::Left((None, _)) => break,
-            Either::Right(((), _)) => match patience.extension(hub, last_answer) {
-                Some(extension) => late = hub.clock.sleep(extension),
-                None => break,
-            },
+            Either::Right(((), _)) => {
+                let extension = patience.extension(hub, last_answer);
+                is_patience_over |= extension.is_none();
+                match extension.or_else(|| firsts.left(hub.clock.monotonic())) {
+                    Some(more) => late = hub.clock.sleep(more),
+                    None => break,
+                }
+            }
         }
     }
-    in_order(hub, answers)
+    drop(asked);
+    let mut saved = BTreeMap::new();
+    if let Patience::Quiet { .. } = patience {
+        for server in hub.servers.values().filter(|server| !answers.contains_key(server.name())) {
+            if let Some(items) = hub.judged_saved(server, listing).await {
+                saved.insert(server.name().clone(), items);
+            }
+        }
+    }
+    in_order(hub, answers, saved)
+}
+
+// === impl FirstWaits ===
+
+impl FirstWaits {
+    fn of(chosen: &[(&Arc<Server>, Ask)], now: Duration) -> Self {
+        let deadline = |(server, ask): &(&Arc<Server>, Ask)| match ask {
+            Ask::Await(wait) => Some((server.name().clone(), now.saturating_add(*wait))),
+            Ask::Nothing | Ask::Glance | Ask::List => None,
+        };
+        Self(chosen.iter().filter_map(deadline).collect())
+    }
+
+    /// The time until the last deadline; `None` if there is none ahead.
+    fn left(&self, now: Duration) -> Option<Duration> {
+        let last = self.0.values().max()?;
+        last.checked_sub(now).filter(|left| !left.is_zero())
+    }
 }
 
 // === impl Patience ===
@@ -155,13 +201,21 @@ impl Patience {
 fn in_order(
     hub: &Hub,
     mut answers: BTreeMap<ServerName, Result<Arc<[Item]>, CallError>>,
+    mut saved: BTreeMap<ServerName, Arc<[Item]>>,
 ) -> Gathered {
     let mut gathered = Gathered::default();
-    for name in hub.servers.keys() {
+    for (name, server) in &hub.servers {
         match answers.remove(name) {
             Some(Ok(items)) => drop(gathered.lists.insert(name.clone(), items)),
             Some(Err(error)) => drop(gathered.failed.insert(name.clone(), error)),
-            None => gathered.pending.push(name.clone()),
+            None => {
+                let saved = saved.remove(name);
+                // The answer of a server that is not asked is its saved list.
+                if saved.is_none() || server.is_connected() {
+                    gathered.pending.push(name.clone());
+                }
+                gathered.lists.extend(saved.map(|items| (name.clone(), items)));
+            }
         }
     }
     gathered

@@ -58,6 +58,11 @@ impl Memory {
         (!offers).then(|| Arc::new([]) as Arc<[Item]>)
     }
 
+    /// True if all lists are known and have no items.
+    pub(super) fn has_no_items(&self) -> bool {
+        Listing::ALL.into_iter().all(|one| self.list(one).is_some_and(|items| items.is_empty()))
+    }
+
     /// Returns the known list if `items` is the server's list that was last compared.
     pub(super) fn adopted(&self, listing: Listing, items: &Arc<[Item]>) -> Option<Arc<[Item]>> {
         let known = self.lists.get(&listing)?;

@@ -23,6 +23,10 @@ use crate::ports::{
 };
 use crate::{Answer, Freshness};
 
+/// How long an unused server without items is kept. Some servers add their items a moment after
+/// they have started.
+const WITHOUT_ITEMS: Duration = Duration::from_secs(10);
+
 /// The supervision settings of a server.
 #[derive(Clone, Debug)]
 pub struct Terms {
@@ -99,10 +103,16 @@ impl Server {
     ) -> Arc<Self> {
         let text = terms.key.as_ref().and_then(|key| supervisor.ports.manifests.load(key));
         let manifest = text.and_then(Manifest::from_text);
-        let is_eager = terms.start == Start::Eager;
+        let memory = manifest.map(Memory::of).unwrap_or_default();
+        // No use would start a server without items, which may have some by now.
+        let is_eager = match terms.start {
+            Start::Eager => true,
+            Start::Lazy => memory.has_no_items(),
+            Start::OnList => false,
+        };
         let care = Care {
             terms,
-            memory: Mutex::new(manifest.map(Memory::of).unwrap_or_default()),
+            memory: Mutex::new(memory),
             checked: Mutex::default(),
             silent: Mutex::default(),
             compared: AtomicBool::new(false),
@@ -165,11 +175,19 @@ impl Server {
         let calls_per_hour = supervisor.calls_per_hour(self.name());
         let stops_in = self.care.as_ref().and_then(|care| {
             let idle = lock(&self.holds).idle(supervisor.now())?;
-            let timeout = care.terms.idle.timeout(calls_per_hour)?;
+            let timeout = self.idle_timeout(care, calls_per_hour)?;
             let is_connected = is_connected(&self.backend.state());
             is_connected.then(|| timeout.saturating_sub(idle))
         });
         Some(Pace { calls_per_hour, stops_in })
+    }
+
+    /// The time without use after which the server is stopped. One without items is not kept, except
+    /// if the operator wants it to run.
+    pub(super) fn idle_timeout(&self, care: &Care, calls_per_hour: f64) -> Option<Duration> {
+        let timeout = care.terms.idle.timeout(calls_per_hour)?;
+        let has_no_items = lock(&care.memory).has_no_items();
+        Some(if has_no_items { timeout.min(WITHOUT_ITEMS) } else { timeout })
     }
 
     pub(crate) fn footprint(&self) -> Option<Footprint> {
@@ -217,6 +235,16 @@ impl Server {
     /// True if a subscription to this resource was admitted and not ended.
     pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
         lock(&self.holds).is_subscribed(uri)
+    }
+
+    /// True if there is a connection.
+    pub(crate) fn is_connected(&self) -> bool {
+        is_connected(&self.backend.state())
+    }
+
+    /// The saved list, or that of the last connection. Starts nothing.
+    pub(crate) fn remembered(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        lock(&self.care.as_ref()?.memory).list(listing)
     }
 
     /// Returns a list with the required freshness.

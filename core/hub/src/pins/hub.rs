@@ -28,6 +28,17 @@ impl Hub {
         self.beside(server, listing, judged).await
     }
 
+    /// Returns the saved list of a server, if there is one. Starts nothing.
+    pub(crate) async fn judged_saved(
+        &self,
+        server: &Arc<Server>,
+        listing: Listing,
+    ) -> Option<Arc<[Item]>> {
+        let items = server.remembered(listing)?;
+        self.compare(server, listing, &items).await;
+        Some(items)
+    }
+
     /// Lists a leased connection, and returns the items with the tools that are not approved.
     pub(crate) async fn judged_by(
         &self,

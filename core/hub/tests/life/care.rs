@@ -19,7 +19,7 @@ use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, PolicySource, Rule};
 use capstan_wire::{Json, compose};
 use futures::FutureExt;
-use futures::future::ready;
+use futures::future::{pending, ready};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -47,6 +47,10 @@ pub(crate) struct Fake {
     /// How long a call takes.
     pub(crate) takes: Mutex<Duration>,
     pub(crate) answer: Mutex<String>,
+    /// Whether it does not answer when it is asked for a list.
+    pub(crate) lists_hang: AtomicBool,
+    /// Whether it has a prompt.
+    pub(crate) has_prompts: AtomicBool,
     /// Whether it does not say that it is there.
     pub(crate) hangs: AtomicBool,
     /// Whether it cannot be started.
@@ -295,9 +299,18 @@ impl Connection for Named {
         listing: Listing,
     ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
         async move {
+            if self.1.lists_hang.load(Ordering::Relaxed) {
+                return pending().await;
+            }
             let tools = self.1.tools.lock().unwrap();
             // Another object each time, as after a restart.
-            let listed = if listing == Listing::Tools { tools.to_vec() } else { Vec::new() };
+            let listed = match listing {
+                Listing::Tools => tools.to_vec(),
+                Listing::Prompts if self.1.has_prompts.load(Ordering::Relaxed) => {
+                    items(&["ask"]).to_vec()
+                }
+                Listing::Prompts | Listing::Resources | Listing::Templates => Vec::new(),
+            };
             let listed: Arc<[Item]> = listed.into();
             if listing == Listing::Tools {
                 *self.1.listed.lock().unwrap() = Some(Arc::clone(&listed));

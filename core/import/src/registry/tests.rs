@@ -16,6 +16,7 @@ fn shown(chosen: &Chosen) -> String {
         }
         NewTarget::Http(remote) => format!("http {}{}", remote.url, pairs(&remote.headers)),
         NewTarget::Sse(remote) => format!("sse {}{}", remote.url, pairs(&remote.headers)),
+        NewTarget::OpenApi(api) => format!("openapi {}{}", api.document, pairs(&api.headers)),
     }
 }
 

@@ -1,12 +1,16 @@
 //! `capstan add`: adds a server to a configuration file.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
-use capstan_app::AppError;
 use capstan_app::api::AddServer;
+use capstan_app::{AppError, ConfigFile};
 use capstan_config::Scope;
-use capstan_config::edit::{NewProgram, NewRemote, NewServer, NewTarget, add_server};
+use capstan_config::edit::{
+    NewDocument, NewProgram, NewRemote, NewServer, NewTarget, add_server, put_server,
+};
+use capstan_model::ServerName;
 use clap::Parser;
 
 use super::check::check;
@@ -20,35 +24,55 @@ use crate::person::Person;
 /// Programs that have their own `-e` option for variables.
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
-/// Removes words that our parser does not support: `mcp` before a verb, which other programs use,
-/// and the first `--` of an `add`, wherever it is.
+/// Rearranges words that our parser does not support: `mcp` before a verb, which other programs
+/// use, and, for `add`, options between the name and the command, and the first `--`, wherever it
+/// is.
 pub(crate) fn normalise(command: &clap::Command, mut words: Vec<OsString>) -> Vec<OsString> {
-    let Some(mut verb) = verb_at(command, &words, 1) else { return words };
+    let Some(mut verb) = verb_at(&[command], &words, 1) else { return words };
     if has_alias(command, &words) {
         words.remove(verb);
-        verb = verb_at(command, &words, verb).unwrap_or(verb);
+        verb = verb_at(&[command], &words, verb).unwrap_or(verb);
     }
-    if words.get(verb).is_some_and(|word| word == "add")
-        && let Some(at) = words.iter().position(|word| word == "--")
-        && at > verb
-    {
-        words.remove(at);
+    if words.get(verb).is_some_and(|word| word == "add") {
+        let dashes = words.iter().position(|word| word == "--").filter(|at| *at > verb);
+        if let Some(at) = dashes {
+            words.remove(at);
+        }
+        let add = command.find_subcommand("add");
+        let commands: Vec<&clap::Command> = [command].into_iter().chain(add).collect();
+        if let Some(name) = verb_at(&commands, &words, verb + 1) {
+            let end = dashes.unwrap_or(words.len());
+            let mut after = name + 1;
+            while after < end
+                && let Some(word) = words.get(after)
+                && let Some(own) = own(&commands, &word.to_string_lossy())
+            {
+                after += match own {
+                    Own::WithValue => 2,
+                    Own::Alone => 1,
+                };
+            }
+            let after = after.min(words.len());
+            if let Some(moved) = words.get_mut(name..after) {
+                moved.rotate_left(1);
+            }
+        }
     }
     words
 }
 
 /// True if `mcp` stands before the verb.
 pub(crate) fn has_alias(command: &clap::Command, words: &[OsString]) -> bool {
-    let verb = verb_at(command, words, 1);
+    let verb = verb_at(&[command], words, 1);
     verb.is_some_and(|at| words.get(at).is_some_and(|word| word == "mcp") && words.len() > at + 1)
 }
 
 /// The index of the first word from `start` on that is neither an option nor the value of one.
-fn verb_at(command: &clap::Command, words: &[OsString], start: usize) -> Option<usize> {
+fn verb_at(commands: &[&clap::Command], words: &[OsString], start: usize) -> Option<usize> {
     let mut at = start;
     loop {
         let word = words.get(at)?.to_string_lossy();
-        at += match own(&[command], &word) {
+        at += match own(commands, &word) {
             Some(Own::WithValue) => 2,
             Some(Own::Alone) => 1,
             None if word.starts_with('-') => 1,
@@ -60,7 +84,7 @@ fn verb_at(command: &clap::Command, words: &[OsString], start: usize) -> Option<
 /// Merges the options after a URL with those before it.
 pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
     let Command::Add(args) = &mut cli.command else { return Ok(()) };
-    if location_of(args) == Location::Here || args.words.is_empty() {
+    if location_of(args) != Location::Elsewhere || args.words.is_empty() {
         return Ok(());
     }
     let after = AfterUrl::try_parse_from(args.words.split_off(1)).map_err(|error| {
@@ -78,22 +102,25 @@ pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
 }
 
 pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppError> {
-    let mut server = read(args)?;
+    check_name(args)?;
+    let scope = args.entry.scope.map(scope_of);
+    let file = context.app.configs.target(scope);
+    let mut server = read(context, args, &file)?;
     // Validates the entry first, before any lookup or question.
     add_server("", &args.name, &server)?;
     networks::allow(context, &args.name, &mut server).await?;
     if context.is_attached() {
         return add_to_gateway(context, args, &server).await;
     }
-    let scope = args.entry.scope.map(scope_of);
-    let file = context.app.configs.target(scope);
-    context.app.configs.edit(&file, &|text| add_server(text, &args.name, &server))?;
+    let write = if args.entry.force { put_server } else { add_server };
+    context.app.configs.edit(&file, &|text| write(text, &args.name, &server))?;
     let setup = context.app.configs.load(&context.selection)?;
     let entry = setup.server(&args.name)?;
     let (path, scope) = (file.path.display(), file.scope.as_str());
     let slug = entry.name.as_str();
     let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
     context.print.note(&format!("added `{}`{called} to {path} ({scope})", args.name));
+    warn_missing_program(context, &server);
     context.print.note(&format!("next: `capstan tools {slug}` lists its tools"));
     if let Some(option) = stray_option(args) {
         let command = args.words.first().map_or("the server", String::as_str);
@@ -113,14 +140,52 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     Ok(Exit::Ok)
 }
 
+/// Refuses a name without letters, which says nothing in a list of tools.
+fn check_name(args: &AddArgs) -> Result<(), AppError> {
+    let name = &args.name;
+    if name.trim().is_empty() || name.chars().any(char::is_alphabetic) {
+        return Ok(());
+    }
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    let program = args.words.first().map_or("", String::as_str);
+    let program = program.rsplit('/').next().unwrap_or_default();
+    let suggested = match (digits.is_empty(), ServerName::from_display(program)) {
+        (false, _) => format!("server-{digits}"),
+        (true, Some(program)) => program.to_string(),
+        (true, None) => "my-server".to_owned(),
+    };
+    Err(AppError::usage(format!("the name `{name}` has no letters"))
+        .hint(format!("choose a name for its tools, for example `{suggested}`")))
+}
+
+/// Warns if the program of a new server cannot be started from here.
+fn warn_missing_program(context: &Context, server: &NewServer) {
+    let (NewTarget::Stdio(program) | NewTarget::Cli(program)) = &server.target else { return };
+    if program.command.contains("${") {
+        return;
+    }
+    let environment = &context.app.configs.environment;
+    let own_path = program.env.get("PATH").cloned();
+    let path = own_path.or_else(|| environment.variable("PATH"));
+    let folder = environment.current_folder.as_path();
+    let found =
+        context.app.doctor.machine.find_program(&program.command, path.as_deref(), Some(folder));
+    if let Err(reason) = found {
+        context.print.warning(&reason);
+        context.print.hint("install it before you use the server, or correct the command");
+    }
+}
+
 /// Adds a server to a running gateway without writing it to a file.
 async fn add_to_gateway(
     context: &Context,
     args: &AddArgs,
     server: &NewServer,
 ) -> Result<Exit, AppError> {
-    if args.entry.scope.is_some() {
-        return Err(AppError::usage("`--scope` selects a file, but `--attach` writes no file"));
+    if args.entry.scope.is_some() || args.entry.force {
+        let option =
+            if args.entry.force { "--force` replaces an entry of" } else { "--scope` selects" };
+        return Err(AppError::usage(format!("`{option} a file, but `--attach` writes no file")));
     }
     if server.trust {
         return Err(AppError::usage("`--trust` cannot be used with `--attach`").hint(
@@ -143,7 +208,7 @@ async fn add_to_gateway(
 fn stray_option(args: &AddArgs) -> Option<String> {
     let (command, rest) = args.words.split_first()?;
     let program = command.rsplit('/').next().unwrap_or_default();
-    if location_of(args) == Location::Elsewhere || CONTAINERS.contains(&program) {
+    if location_of(args) != Location::Here || CONTAINERS.contains(&program) {
         return None;
     }
     let next = rest.iter().skip(1).map(Some).chain([None]);
@@ -167,11 +232,21 @@ fn stray_option(args: &AddArgs) -> Option<String> {
     })
 }
 
-/// Builds the server's entry from the command line.
-fn read(args: &AddArgs) -> Result<NewServer, AppError> {
-    let (target, rest) = args.words.split_first().ok_or_else(|| AppError::usage("no command"))?;
+/// Builds the server's entry from the command line; `file` is the file it is for.
+fn read(context: &Context, args: &AddArgs, file: &ConfigFile) -> Result<NewServer, AppError> {
     let entry = &args.entry;
-    let target = target_of(entry, target, rest.to_vec(), location_of(args))?;
+    let target = match (&entry.openapi, args.words.split_first()) {
+        (Some(document), None) => document_of(context, entry, document, file)?,
+        (Some(_), Some((word, _))) => {
+            let message = format!("`--openapi` and `{word}` both say what the server is");
+            return Err(AppError::usage(message).hint("remove one of them"));
+        }
+        (None, Some((target, rest))) => {
+            check_command(target, location_of(args))?;
+            target_of(entry, target, rest.to_vec(), location_of(args))?
+        }
+        (None, None) => return Err(AppError::usage("no command")),
+    };
     Ok(NewServer {
         description: entry.description.clone(),
         timeout: entry.timeout.as_deref().map(timeout).transpose()?,
@@ -183,12 +258,38 @@ fn read(args: &AddArgs) -> Result<NewServer, AppError> {
     })
 }
 
-/// The location of the server: by `--transport`, else by the first word.
+/// Refuses a command that can only be a mistake: an option, or an address of another kind.
+fn check_command(command: &str, location: Location) -> Result<(), AppError> {
+    if location == Location::Here && command.starts_with('-') {
+        let message = format!("`{command}` is an option, not a command");
+        return Err(AppError::usage(message).hint(
+            "write `capstan add [OPTIONS] NAME COMMAND…`; `capstan add --help` lists the options",
+        ));
+    }
+    let scheme = command.split_once("://").map(|(scheme, _)| scheme);
+    let is_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '+' | '-' | '.');
+    let is_scheme = |scheme: &&str| !scheme.is_empty() && scheme.chars().all(is_sign);
+    match scheme.filter(is_scheme) {
+        Some(scheme) if !is_url(command) => {
+            let message = format!("`{scheme}://` is not an address of an MCP server");
+            Err(AppError::usage(message)
+                .hint("servers are reached by `https://`, `http://` or `unix://`"))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// True for an address of a server.
+fn is_url(word: &str) -> bool {
+    ["http://", "https://", "unix://"].iter().any(|scheme| word.starts_with(scheme))
+}
+
+/// The location of the server: by `--openapi`, `--transport`, else by the first word.
 fn location_of(args: &AddArgs) -> Location {
-    let is_url = |word: &String| word.starts_with("http://") || word.starts_with("https://");
     match args.entry.transport {
+        _ if args.entry.openapi.is_some() => Location::Document,
         Some(TransportArg::Http | TransportArg::Sse) => Location::Elsewhere,
-        None if args.words.first().is_some_and(is_url) => Location::Elsewhere,
+        None if args.words.first().is_some_and(|word| is_url(word)) => Location::Elsewhere,
         Some(TransportArg::Stdio | TransportArg::Cli) | None => Location::Here,
     }
 }
@@ -200,6 +301,42 @@ enum Location {
     Here,
     /// Behind a URL.
     Elsewhere,
+    /// Described by a document.
+    Document,
+}
+
+/// The target for an OpenAPI document. A path is from here; in the file, it is from the file's
+/// folder or absolute.
+fn document_of(
+    context: &Context,
+    entry: &EntryArgs,
+    document: &str,
+    file: &ConfigFile,
+) -> Result<NewTarget, AppError> {
+    if !entry.env.is_empty() {
+        let message = "`-e` sets variables of a command; an OpenAPI service takes headers (`-H`)";
+        return Err(AppError::usage(message));
+    }
+    let headers = entry.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
+    if document.contains("://") || document.contains("${") {
+        return Ok(NewTarget::OpenApi(NewDocument { document: document.to_owned(), headers }));
+    }
+    let environment = &context.app.configs.environment;
+    let path = environment.current_folder.join(document);
+    let real = environment.files.real_path(&path).map_err(|reason| {
+        AppError::not_found(format!("the document {} cannot be read: {reason}", path.display()))
+    })?;
+    let project = file.path.parent().and_then(Path::parent);
+    let inside = project.filter(|_| file.scope == Scope::Project && !context.is_attached());
+    let inside = inside.and_then(|project| environment.files.real_path(project).ok());
+    let written = match inside.and_then(|project| Some(real.strip_prefix(project).ok()?.to_owned()))
+    {
+        // A project may be at another place for others who use it.
+        Some(inside) => Path::new("..").join(inside),
+        None => real,
+    };
+    let document = written.display().to_string();
+    Ok(NewTarget::OpenApi(NewDocument { document, headers }))
 }
 
 fn target_of(
@@ -223,7 +360,7 @@ fn target_of(
                 }
             })
         }
-        Location::Here => {
+        Location::Here | Location::Document => {
             if !entry.network.is_empty() {
                 let message = "`--network` needs a URL; a command has no address";
                 return Err(AppError::usage(message));
@@ -302,6 +439,18 @@ mod tests {
         check("capstan call s__t -- a=b", "capstan call s__t -- a=b");
         check("capstan --config f add s -- npx", "capstan --config f add s npx");
         check("capstan --config=f add s -- npx", "capstan --config=f add s npx");
+    }
+
+    #[test]
+    fn options_of_an_add_may_stand_between_the_name_and_the_command() {
+        check("capstan add s --openapi f", "capstan add --openapi f s");
+        check(
+            "capstan add -t cli s -e A=b --force x -e",
+            "capstan add -t cli -e A=b --force s x -e",
+        );
+        check("capstan add s -- --openapi f", "capstan add s --openapi f");
+        check("capstan add s --unknown x", "capstan add s --unknown x");
+        check("capstan add s --openapi", "capstan add --openapi s");
     }
 
     #[test]

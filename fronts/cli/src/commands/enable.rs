@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 
 pub(crate) fn run(context: &Context, args: &NameArgs, switch: Switch) -> Result<Exit, AppError> {
-    let (file, display) = locate(context, args)?;
+    let (file, display) = locate(context, &args.name, args.scope)?;
     context.app.configs.edit(&file, &|text| set_enabled(text, &display, switch))?;
     let word = match switch {
         Switch::On => "enabled",

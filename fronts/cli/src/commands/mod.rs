@@ -11,6 +11,7 @@ mod check;
 mod completions;
 mod config;
 mod doctor;
+mod edit;
 mod enable;
 mod explained;
 mod get;
@@ -53,6 +54,7 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> 
         Command::List(args) => list::run(context, args).await,
         Command::Get(args) => get::run(context, args).await,
         Command::Remove(args) => remove::run(context, args).await,
+        Command::Edit(args) => edit::run(context, args).await,
         Command::Enable(args) => enable::run(context, args, enable::Switch::On),
         Command::Disable(args) => enable::run(context, args, enable::Switch::Off),
         Command::Tools(args) => tools::run(context, args).await,

@@ -96,6 +96,7 @@ fn place_of(url: &str) -> &str {
 fn url_of(server: &NewServer) -> Option<&str> {
     match &server.target {
         NewTarget::Http(remote) | NewTarget::Sse(remote) => Some(remote.url.as_str()),
+        NewTarget::OpenApi(api) => Some(api.document.as_str()).filter(|url| url.contains("://")),
         NewTarget::Stdio(_) | NewTarget::Cli(_) => None,
     }
 }

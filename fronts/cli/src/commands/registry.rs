@@ -127,6 +127,7 @@ fn shown(entry: &NewServer) -> String {
             words.map(|word| line(word)).collect::<Vec<_>>().join(" ")
         }
         NewTarget::Http(remote) | NewTarget::Sse(remote) => line(&remote.url),
+        NewTarget::OpenApi(api) => line(&api.document),
     }
 }
 
@@ -156,6 +157,7 @@ fn pairs(entry: &NewServer) -> (&'static str, Vec<(&String, &String)>) {
         NewTarget::Http(remote) | NewTarget::Sse(remote) => {
             ("header", remote.headers.iter().collect())
         }
+        NewTarget::OpenApi(api) => ("header", api.headers.iter().collect()),
     }
 }
 

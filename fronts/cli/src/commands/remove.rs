@@ -6,7 +6,7 @@ use capstan_config::Dialect;
 use capstan_config::edit::remove_server;
 
 use super::add::scope_of;
-use crate::args::NameArgs;
+use crate::args::{NameArgs, ScopeArg};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, AppE
         }
         return Ok(Exit::Ok);
     }
-    let (file, display) = locate(context, args)?;
+    let (file, display) = locate(context, &args.name, args.scope)?;
     context.app.configs.edit(&file, &|text| remove_server(text, &display))?;
     let (path, scope) = (file.path.display(), file.scope.as_str());
     context.print.note(&format!("removed `{display}` from {path} ({scope})"));
@@ -32,13 +32,17 @@ pub(crate) async fn run(context: &Context, args: &NameArgs) -> Result<Exit, AppE
 }
 
 /// The file in which a server is configured, and its name there.
-pub(super) fn locate(context: &Context, args: &NameArgs) -> Result<(ConfigFile, String), AppError> {
-    if let Some(scope) = args.scope {
+pub(super) fn locate(
+    context: &Context,
+    name: &str,
+    scope: Option<ScopeArg>,
+) -> Result<(ConfigFile, String), AppError> {
+    if let Some(scope) = scope {
         let file = context.app.configs.target(Some(scope_of(scope)));
-        return Ok((file, args.name.clone()));
+        return Ok((file, name.to_owned()));
     }
     let setup = context.app.configs.load(&context.selection)?;
-    let entry = setup.server(&args.name)?;
+    let entry = setup.server(name)?;
     let source = setup.files.iter().find(|source| source.path == entry.origin.file);
     let dialect = source.and_then(|source| {
         source.dialect.or_else(|| capstan_import::detect(&source.path, &source.text).ok())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::Session;
-use capstan_hub::catalog::{Ask, capped_instructions, merged_instructions};
+use capstan_hub::catalog::{capped_instructions, merged_instructions};
 use capstan_hub::ports::{About, Listing};
 use capstan_model::rpc_code::{INVALID_REQUEST, UNSUPPORTED_VERSION};
 use capstan_model::{Caller, ServerName};
@@ -17,6 +17,7 @@ use crate::exchange::answer::{Answer, Payload};
 use crate::fairness::client_names::ClientNetwork;
 use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;
+use crate::methods::lists::Reader;
 use crate::protocol::capabilities;
 use crate::protocol::fault::Fault;
 use crate::protocol::revision::Revision;
@@ -136,7 +137,7 @@ impl Gateway {
             View::All => {
                 // A server that has listed its tools by then has also described itself.
                 let hub = self.hub();
-                let gathered = self.gather(&hub, Listing::Tools, Ask::Glance).await;
+                let gathered = self.gather(&hub, Listing::Tools, Reader::WarmUp).await;
                 let reached =
                     |name: &&ServerName| hub.policy().out_of_reach(&client.caller, name).is_none();
                 let known = |name| Some((name, hub.about(name)?));

@@ -7,6 +7,7 @@ mod harness;
 
 mod audit;
 mod changes;
+mod first_list;
 mod side_requests;
 mod limits;
 mod names;

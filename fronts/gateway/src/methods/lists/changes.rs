@@ -123,7 +123,7 @@ impl Gateway {
         let gateway = Arc::clone(self);
         tokio::spawn(async move {
             loop {
-                if let Err(fault) = gateway.built(&key.0, listing).await {
+                if let Err(fault) = gateway.compare(&key.0, listing).await {
                     tracing::debug!(?fault, "a list that may have changed cannot be read");
                 }
                 if gateway.changes.is_done(&key) {

@@ -1,11 +1,13 @@
 //! The lists of all servers as one, cached until something changes.
 //!
 //! [`list_snapshot`] is one cached list, [`page`] one of its pages, [`visible_lists`] filters by
-//! access rules, and [`changes`] debounces change notifications.
+//! access rules, [`first_waits`] limits the wait for servers that were never seen, and [`changes`]
+//! debounces change notifications.
 
 pub(crate) mod page;
 pub(crate) mod list_snapshot;
 pub(crate) mod visible_lists;
+pub(crate) mod first_waits;
 pub(crate) mod changes;
 
 use std::collections::{HashMap, HashSet};
@@ -23,6 +25,7 @@ use jiff::Timestamp;
 use crate::client::{Client, View};
 use crate::exchange::answer::{Payload, Text};
 use crate::gateway::Gateway;
+use crate::methods::lists::first_waits::FirstWaits;
 use crate::methods::lists::list_snapshot::{ListSnapshot, Pages, SnapshotParts};
 use crate::methods::lists::visible_lists::{Change, VisibleLists};
 use crate::protocol::fault::Fault;
@@ -40,6 +43,17 @@ pub(crate) struct ClientResources<'a> {
     pub(crate) client: &'a Client,
 }
 
+/// The reader of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// No client yet: servers that start when a client lists stay stopped.
+    WarmUp,
+    /// The comparison of a list that clients have read before.
+    Comparison,
+    /// A client, which waits for servers that were never seen.
+    Client,
+}
+
 /// Cached lists, by view and kind.
 #[derive(Default)]
 pub(crate) struct Lists {
@@ -48,6 +62,7 @@ pub(crate) struct Lists {
     pub(crate) classes: VisibleLists,
     /// Servers whose list a background task waits for.
     awaited: Mutex<HashSet<(ServerName, Listing)>>,
+    first_waits: FirstWaits,
 }
 
 impl Gateway {
@@ -79,24 +94,34 @@ impl Gateway {
         Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })
     }
 
-    /// The current list, for callers without access rules.
-    pub(crate) async fn built(
+    /// Reads a list, to notify clients if it has changed. Waits for no server that was never seen.
+    pub(crate) async fn compare(
         self: &Arc<Self>,
         view: &View,
         listing: Listing,
-    ) -> Result<Arc<ListSnapshot>, Fault> {
-        self.built_in(&self.hub(), view, listing).await
+    ) -> Result<(), Fault> {
+        self.built_for_reader(&self.hub(), view, listing, Reader::Comparison).await.map(drop)
     }
 
-    /// The current list of this hub.
+    /// The current list of this hub, for callers without access rules.
     pub(crate) async fn built_in(
         self: &Arc<Self>,
         hub: &Hub,
         view: &View,
         listing: Listing,
     ) -> Result<Arc<ListSnapshot>, Fault> {
+        self.built_for_reader(hub, view, listing, Reader::Client).await
+    }
+
+    async fn built_for_reader(
+        self: &Arc<Self>,
+        hub: &Hub,
+        view: &View,
+        listing: Listing,
+        reader: Reader,
+    ) -> Result<Arc<ListSnapshot>, Fault> {
         let gathered = match view {
-            View::All => self.gather_all(hub, listing, Ask::List).await,
+            View::All => self.gather_all(hub, listing, reader).await,
             View::One(server) => gather_one(hub, server, listing).await?,
         };
         let key = (view.clone(), listing);
@@ -118,19 +143,43 @@ impl Gateway {
     /// The first request then need not wait. Servers that are started only by a client's list
     /// request stay stopped.
     pub async fn warm_up(self: &Arc<Self>) {
-        self.gather_all(&self.hub(), Listing::Tools, Ask::Glance).await;
+        self.gather_all(&self.hub(), Listing::Tools, Reader::WarmUp).await;
     }
 
     /// Collects the lists of all servers that answer in time.
-    pub(crate) async fn gather(&self, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
+    pub(crate) async fn gather(&self, hub: &Hub, listing: Listing, reader: Reader) -> Gathered {
         let awaited = self.lists.awaited().clone();
         let is_awaited = |server: &ServerName| awaited.contains(&(server.clone(), listing));
-        let how = |server: &ServerName| if is_awaited(server) { Ask::Nothing } else { ask };
-        hub.gather_from(listing, PATIENCE, &how).await
+        let how = |server: &ServerName| match self.first_wait(hub, server, listing, reader) {
+            Some(left) => Ask::Await(left),
+            None if is_awaited(server) => Ask::Nothing,
+            None => reader.ask(),
+        };
+        let gathered = hub.gather_from(listing, PATIENCE, &how).await;
+        for server in gathered.failed.keys() {
+            self.lists.first_waits.end(server);
+        }
+        gathered
     }
 
-    async fn gather_all(self: &Arc<Self>, hub: &Hub, listing: Listing, ask: Ask) -> Gathered {
-        let gathered = self.gather(hub, listing, ask).await;
+    /// How long a client's list still waits for a server that was never seen.
+    fn first_wait(
+        &self,
+        hub: &Hub,
+        server: &ServerName,
+        listing: Listing,
+        reader: Reader,
+    ) -> Option<Duration> {
+        if reader != Reader::Client || hub.has_seen(server, listing) {
+            return None;
+        }
+        let (now, wait) = (hub.clock().monotonic(), hub.limits().first_list_wait);
+        let left = self.lists.first_waits.left(server, now, wait);
+        (!left.is_zero()).then_some(left)
+    }
+
+    async fn gather_all(self: &Arc<Self>, hub: &Hub, listing: Listing, reader: Reader) -> Gathered {
+        let gathered = self.gather(hub, listing, reader).await;
         for server in &gathered.pending {
             self.wait_for(hub, server, listing);
         }
@@ -163,6 +212,17 @@ impl Gateway {
         let target = client.view.target(Kind::Prompt, name);
         let (id, _) = self.hub().find(&client.caller, target).await.ok()?;
         Some((id.server, id.item))
+    }
+}
+
+// === impl Reader ===
+
+impl Reader {
+    fn ask(self) -> Ask {
+        match self {
+            Self::WarmUp => Ask::Glance,
+            Self::Comparison | Self::Client => Ask::List,
+        }
     }
 }
 
@@ -202,6 +262,7 @@ impl Lists {
 
     /// Forgets the waits for servers that were replaced.
     pub(crate) fn forget_awaited(&self, servers: &HashSet<ServerName>) {
+        self.first_waits.forget(servers);
         self.awaited().retain(|(server, _)| !servers.contains(server));
     }
 
