@@ -238,7 +238,7 @@ fn a_shared_file_of_a_project_has_no_path_of_this_machine() {
     for client in ["claude-code", "codex", "cursor", "vscode"] {
         let installed = ok_json(&world, &format!("install {client} --scope project"));
         let text = read(installed["file"].as_str().unwrap());
-        assert!(!text.contains(binary("capstan").to_str().unwrap()), "{text}");
+        assert!(!text.contains(&format!("{}\"", binary("capstan").display())), "{text}");
         says(&text, "\"capstan\"");
     }
 }

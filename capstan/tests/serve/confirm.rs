@@ -1,6 +1,9 @@
 //! Who confirms calls that only the default asks about: Capstan, or the client's own dialog.
 
-use capstan_testkit::World;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use capstan_testkit::binary;
 use serde_json::{Value, json};
 
 use crate::approvals::{count, grounds, text};
@@ -47,21 +50,29 @@ fn nothing_else_is_left_to_the_client() {
         ("--confirm client", &denied),
     ] {
         let (result, grounds) = result(words, config);
-        assert_eq!(result["isError"], true, "{words} {config}");
+        // A tool that is denied is not there at all.
+        assert_ne!(result["isError"], false, "{words} {config}");
         assert_ne!(grounds, ["client_confirms"], "{words} {config}");
     }
 }
 
 #[test]
 fn a_new_tool_of_a_known_server_is_not_left_to_the_client() {
-    let world = World::new();
-    let with_tool = |name: &str| {
-        let tool = json!({ "name": name, "inputSchema": { "type": "object" } }).to_string();
-        world.write_user_config(&format!("{HASTY}\n{}", fixture("f", &["--tool", &tool])));
+    let world = with("");
+    let (tool, fixture) = (world.home().join("tool.json"), binary("capstan-fixture"));
+    let script =
+        format!("#!/bin/sh\nexec '{}' --tool \"$(cat '{}')\"\n", fixture.display(), tool.display());
+    let script = world.write("server", script);
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script.display();
+    world.write_user_config(&format!("{HASTY}\n[servers.f]\ncommand = '{script}'\n"));
+    let has = |name: &str| {
+        let definition = json!({ "name": name, "inputSchema": { "type": "object" } });
+        world.write(&tool, definition.to_string());
     };
-    with_tool("mail");
+    has("mail");
     world.capstan(["tools", "f"]).run().ok();
-    with_tool("letter");
+    has("letter");
     let mut gateway = Gateway::start(&world, "--confirm client");
     gateway.initialize("2025-11-25");
     let call = |gateway: &mut Gateway, id, name: &str| {
