@@ -10,6 +10,7 @@ mod logs;
 mod telemetry;
 mod demo;
 mod adapters;
+mod manifests;
 mod answers;
 mod assemble;
 mod serve;

@@ -47,5 +47,5 @@ pub use gateways::{
 pub use pending_approvals::{Pending, PendingApprovals};
 pub use registries::{Registries, RegistryClient};
 pub(crate) use setup::scope_word;
-pub use setup::{BuildHub, Selection, Setup, nearest};
+pub use setup::{BuildHub, HubPurpose, Selection, Setup, nearest};
 pub use usage::Usage;

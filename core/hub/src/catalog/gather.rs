@@ -52,6 +52,8 @@ pub enum Ask {
     Glance,
     /// A client needs the list.
     List,
+    /// A client needs the list of the running server; a saved one is not sufficient.
+    Current,
 }
 
 /// The answers of the servers, in the order of the configuration.
@@ -81,6 +83,7 @@ pub(super) async fn gather(
             let freshness = match ask {
                 Ask::Glance => Freshness::Remembered,
                 Ask::List | Ask::Nothing => Freshness::Known,
+                Ask::Current => Freshness::Current,
             };
             let list = hub.judged(server, listing, freshness).await;
             (server.name().clone(), list.map(|(items, _)| items))
