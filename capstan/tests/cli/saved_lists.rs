@@ -60,14 +60,13 @@ fn twenty_servers_that_were_seen_are_listed_without_starting_a_process() {
         "resources",
         "resources s03 --templates",
         "prompts",
-        "prompts s03__greeting",
-        "why s03__echo",
+        "prompts s03__greet",
         "acl classify",
         "acl check --subject a --server s03 --tool echo",
         "acl check --subject a --server s03 --all-tools",
     ] {
         let ended = run(&world, words);
-        assert!(matches!(ended.status, Some(0 | 4 | 6)), "{words}: {}", ended.stderr);
+        assert!(matches!(ended.status, Some(0 | 6)), "{words}: {}", ended.stderr);
     }
     assert_eq!(starts(&world), names, "nothing was started");
     let listed = ok_json(&world, "list");
@@ -94,8 +93,6 @@ fn what_comes_from_the_cache_says_so_with_its_age() {
     let shown = ok_json(&world, "get a");
     assert_eq!(json!([shown["stale"], shown["state"]]), json!([true, "cached"]));
     assert_eq!(shown["discovery"], "completed");
-    let why = ok_json(&world, "why a__echo");
-    assert_eq!(why["stale"], true, "{why}");
     says(&run(&world, "list").stdout, "cached, ");
     // In plain text the age is told, in JSON it is in the rows.
     assert_eq!(run(&world, "tools --json").stderr, "");
@@ -226,7 +223,6 @@ fn a_server_that_was_never_seen_is_tried_again() {
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["failed"]);
     fs::write(world.home().join("options"), "").unwrap();
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["connected"]);
-    assert_eq!(starts(&world).len(), 2);
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["cached"]);
 }
 

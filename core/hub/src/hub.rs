@@ -15,7 +15,6 @@ use capstan_model::{CallError, Caller, ItemId, ServerName, Target};
 use capstan_policy::Policy;
 use futures::future::join_all;
 use indexmap::IndexMap;
-use jiff::Timestamp;
 
 use crate::back_channel::QuestionGate;
 use crate::catalog::{Alphabet, Catalog, Facts, ToolView};
@@ -122,12 +121,6 @@ impl Hub {
     /// Explains the decision about a call without running it.
     pub async fn explain(&self, call: Call) -> Result<Explanation, CallError> {
         pipeline::explain(self, call).await
-    }
-
-    /// Explains the decision about a call by the saved list of the item's server, with the time at
-    /// which that was last confirmed. `None` if the list does not have the item. Starts nothing.
-    pub async fn explain_saved(&self, call: &Call) -> Option<(Explanation, Timestamp)> {
-        pipeline::explain_saved(self, call).await
     }
 
     /// Finds a tool by its name in any spelling. Connects to its server only.

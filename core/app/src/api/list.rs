@@ -167,8 +167,8 @@ fn row(local: &Local, entry: &ServerEntry, known: &Known<'_>) -> Option<ServerRo
     let pace = pace.filter(|_| local.gateway.is_some());
     let pace = pace.or_else(|| usage.get(&entry.name).copied());
     let items = tools.gathered.lists.get(&entry.name);
-    let shown = items.map(|items| hub.count_shown(&entry.name, items, &operator()));
-    let hidden = items.map_or(0, |items| items.len()) - shown.unwrap_or_default();
+    let shown = items.map(|items| hub.tally(&entry.name, items, &operator()));
+    let hidden = items.map_or(0, |items| items.len()) - shown.unwrap_or_default().tools;
     let lacks = |count: &HashMap<ServerName, usize>| !count.contains_key(&entry.name);
     let incomplete = match &state {
         ServerState::Connecting | ServerState::Degraded(_) => true,
@@ -181,10 +181,10 @@ fn row(local: &Local, entry: &ServerEntry, known: &Known<'_>) -> Option<ServerRo
         | ServerState::Failed(_) => false,
     };
     Some(ServerRow {
-        tools: shown,
+        tools: shown.map(|shown| shown.tools),
         resources: resources.get(&entry.name).copied(),
         prompts: prompts.get(&entry.name).copied(),
-        tokens: items.map(|items| hub.tokens(&entry.name, items, &operator())),
+        tokens: shown.map(|shown| shown.tokens),
         calls_per_hour: pace.as_ref().map(|pace| pace.calls_per_hour),
         stops_after: pace.as_ref().and_then(|pace| pace.stops_in).map(|time| time.as_secs()),
         memory: footprint.map(|footprint| footprint.memory),

@@ -196,14 +196,14 @@ fn texts(errors: &[CallError]) -> Vec<String> {
 impl Tools {
     fn of(local: &Local, read: &ReadLists) -> Self {
         let gathered = &read.gathered;
-        let visible = local.hub.visible_tools(gathered, &operator());
+        let (visible, hidden) = local.hub.visible_and_hidden_tools(gathered, &operator());
         let row = |tool: &ToolView| {
             ToolRow::new(tool, tool.input_schema(), read.provenance(&tool.id.server))
         };
         Self {
             tools: visible.iter().map(row).collect(),
             named: false,
-            hidden: texts(&local.hub.hidden_tools(gathered, &operator())),
+            hidden: texts(&hidden),
             missing: Missing::of(&local.hub, gathered),
             none: None,
             required: local.required(gathered.failed.keys()),

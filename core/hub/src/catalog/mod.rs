@@ -58,6 +58,15 @@ pub struct Catalog {
     pub overrides: Arc<Overrides>,
 }
 
+/// The tools of a server that a caller is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Their number.
+    pub tools: usize,
+    /// Estimated number of tokens that they cost a model.
+    pub tokens: usize,
+}
+
 impl Hub {
     /// Lists all servers concurrently, and calls `arrived` after each answer.
     ///
@@ -100,6 +109,23 @@ impl Hub {
     pub fn visible_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<ToolView> {
         let tools = self.permitted_tools(gathered, caller);
         tools.filter(|(_, item)| self.is_usable(item)).map(|(view, _)| view).collect()
+    }
+
+    /// Returns the tools of [`Self::visible_tools`] and the errors of [`Self::hidden_tools`] in one
+    /// pass.
+    pub fn visible_and_hidden_tools(
+        &self,
+        gathered: &Gathered,
+        caller: &Caller,
+    ) -> (Vec<ToolView>, Vec<CallError>) {
+        let (mut visible, mut hidden) = (Vec::new(), Vec::new());
+        for (view, item) in self.permitted_tools(gathered, caller) {
+            match self.refuse_bad_schema(&view.id, &item.definition, None) {
+                Ok(()) => visible.push(view),
+                Err(error) => hidden.push(error),
+            }
+        }
+        (visible, hidden)
     }
 
     /// Returns an error for each permitted tool in `gathered` that is hidden because of its schema.
@@ -201,11 +227,21 @@ impl Hub {
 
     /// Estimates how many tokens the tools of a server that `caller` sees cost a model.
     pub fn tokens(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> usize {
-        let cost = |(id, tool): (ItemId, &Item)| match self.catalog.overrides.shown(&id) {
+        self.tally(server, tools, caller).tokens
+    }
+
+    /// Counts the tools of a server that `caller` is shown, and estimates their cost.
+    pub fn tally(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> Tally {
+        let cost = |(id, tool): &(ItemId, &Item)| match self.catalog.overrides.shown(id) {
             Some(shown) => tool::tokens(&shown.definition),
             None => tool::tokens(&tool.definition),
         };
-        self.shown(server, tools, caller).map(cost).sum()
+        let mut tally = Tally::default();
+        for shown in self.shown(server, tools, caller) {
+            tally.tools += 1;
+            tally.tokens += cost(&shown);
+        }
+        tally
     }
 
     /// Returns the tools of a server that `caller` is shown.

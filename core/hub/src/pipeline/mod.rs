@@ -50,16 +50,15 @@ pub use task::TaskHandle;
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, Kind, ServerName, Verdict};
-use jiff::Timestamp;
+use capstan_model::{CallError, Caller, ServerName, Verdict};
 use record::Record;
 use resolve::Resolved;
 use screen::Passed;
 
 use crate::explain::{DescribedCall, Explanation};
 use crate::hub::Hub;
-use crate::ports::{Item, Listing};
-use crate::{Call, Check, Freshness, Requester, Session, Standing};
+use crate::ports::Item;
+use crate::{Call, Check, Requester, Session};
 
 /// Runs all steps of `call`.
 async fn walk(
@@ -94,44 +93,6 @@ pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), Ca
         return Err(*problem);
     }
     Ok((id.server, Item { name: id.item, definition }))
-}
-
-/// Explains `call` by a saved list, as [`explain`] does by that of the running server.
-pub(crate) async fn explain_saved(hub: &Hub, call: &Call) -> Option<(Explanation, Timestamp)> {
-    let kind = call.target.kind;
-    let listing = match kind {
-        Kind::Tool => Listing::Tools,
-        Kind::Prompt => Listing::Prompts,
-        // A resource needs no list.
-        Kind::Resource => return None,
-    };
-    if reach::out_of_reach(hub, call).is_some() {
-        return None;
-    }
-    for id in hub.ids_of(&call.target) {
-        let server = hub.servers.get(&id.server)?;
-        let Some(seen) = server.saved_at(listing) else { continue };
-        let (items, odd) = hub.judged(server, listing, Freshness::Remembered).await.ok()?;
-        let Some(item) = items.iter().find(|item| item.name == id.item) else { continue };
-        // What `settle` would change or refuse is left to the running server's list.
-        let is_settled = || hub.catalog.overrides.shown(&id).is_none() && hub.is_usable(item);
-        if kind == Kind::Tool && !is_settled() {
-            return None;
-        }
-        let effect = hub.effect_of(&id, kind, &item.definition);
-        let standing = match kind {
-            Kind::Tool => hub.standing(&id, (&items, &*odd)).await,
-            Kind::Resource | Kind::Prompt => Standing::Approved,
-        };
-        let (caller, arguments) = (Caller::clone(&call.caller), call.arguments());
-        let described = DescribedCall { caller, id, kind, arguments, effect };
-        let mut explained = described.explain(&hub.policy, hub.clock.now());
-        let (ruling, step) = hub.pins.explain(&explained.id, standing, explained.ruling);
-        explained.ruling = ruling;
-        explained.steps.extend(step);
-        return Some((explained, seen));
-    }
-    None
 }
 
 /// Runs the steps up to `settle` for a call that is not made.

@@ -19,9 +19,6 @@ pub struct WhyArgs {
     /// Its arguments, as for `capstan call`
     #[arg(index = 2, value_name = "ARGUMENTS")]
     pub arguments: Vec<String>,
-    /// Ask the server instead of using what was last seen of it
-    #[arg(long)]
-    pub refresh: bool,
     /// The caller.
     #[command(flatten)]
     pub who: WhoArgs,

@@ -1,17 +1,14 @@
 //! `capstan why`: explains the decision about a call, and the rule it comes from.
 
-use capstan_app::api::Provenance;
 use capstan_app::{AppError, HubPurpose};
 use capstan_hub::{Call, EntryPoint, Explanation, Hub};
 use capstan_model::{CallError, Caller, Kind, Target, Verdict};
 use capstan_text::clean::one_line;
 use capstan_wire::Json;
-use jiff::Timestamp;
 use serde::Serialize;
 
 use super::call::read_arguments;
 use super::explained::{self, Decision, STEP_HEADERS};
-use super::tell_saved;
 use crate::args::WhyArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -24,8 +21,6 @@ struct Shown<'a> {
     decision: Decision<'a>,
     caller: &'a str,
     front: &'static str,
-    #[serde(flatten)]
-    provenance: Provenance,
 }
 
 pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppError> {
@@ -33,15 +28,10 @@ pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppEr
     let door = args.who.door();
     let caller = door.caller(args.who.caller.as_deref(), args.who.role.clone());
     let setup = context.setup()?;
-    let hub = context.hub(&setup, HubPurpose::Lists)?;
+    let hub = context.hub(&setup, HubPurpose::Calls)?;
     explained::tell_unknown_roles(&context.print, &setup, &args.who.role);
     let waiting = Spinner::new(&context.print, "starting the server");
-    let saved =
-        if args.refresh { None } else { explain_saved(hub, &caller, &args.tool, &arguments).await };
-    let (mut explained, seen) = match saved {
-        Some((explained, seen)) => (explained, Some(seen)),
-        None => (explain(hub, &caller, &args.tool, &arguments).await?, None),
-    };
+    let mut explained = explain(hub, &caller, &args.tool, &arguments).await?;
     drop(waiting);
     if !args.arguments.is_empty() {
         // Arguments were given, so other arguments do not matter.
@@ -49,33 +39,14 @@ pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppEr
     }
     if context.print.wants_json() {
         let decision = Decision::of(&explained);
-        let provenance = Provenance { stale: seen.is_some(), seen, incomplete: false };
-        let (caller, front) = (&*caller.subject, door.as_str());
-        let shown = Shown { decision, caller, front, provenance };
+        let shown = Shown { decision, caller: &caller.subject, front: door.as_str() };
         context.print.json(&shown);
     } else {
         show(context, &args.tool, &explained);
         tell_what_follows(context, door, &explained);
-        tell_saved(&context.print, seen.into_iter());
     }
     let denied = explained.ruling.verdict == Verdict::Deny;
     Ok(if denied { Exit::Denied } else { Exit::Ok })
-}
-
-/// Explains the decision about a tool or prompt by what was last seen of its server.
-async fn explain_saved(
-    hub: &Hub,
-    caller: &Caller,
-    typed: &str,
-    arguments: &Json,
-) -> Option<(Explanation, Timestamp)> {
-    for target in [Target::tool(typed), Target::prompt(typed)] {
-        let call = Call::new(caller.clone(), target, Some(arguments));
-        if let Some(explained) = hub.explain_saved(&call).await {
-            return Some(explained);
-        }
-    }
-    None
 }
 
 /// Explains the decision about the resource, tool or prompt that was typed.
