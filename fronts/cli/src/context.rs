@@ -63,6 +63,8 @@ pub(crate) struct Context {
     pub(crate) print: Printer,
     /// Where operations run.
     destination: Destination,
+    /// True if the traffic with servers is shown.
+    debug: bool,
     hub: OnceLock<Arc<Hub>>,
 }
 
@@ -71,7 +73,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(options: &Options, destination: Destination, app: Services) -> Self {
         let (selection, print) = (options.selection(), Printer::new(options));
-        Self { selection, app, print, destination, hub: OnceLock::new() }
+        Self { selection, app, print, destination, debug: options.debug, hub: OnceLock::new() }
     }
 
     /// True if the command line requests that operations run in a gateway.
@@ -208,8 +210,11 @@ impl Context {
     }
 
     /// The source of lists, and the wait for servers, that the options select.
-    pub(crate) fn reading(args: &ReadingArgs) -> Reading {
-        let source = if args.refresh { Source::Servers } else { Source::Saved };
+    ///
+    /// `--debug` shows the traffic with servers, so they are asked.
+    pub(crate) fn reading(&self, args: &ReadingArgs) -> Reading {
+        let asks = args.refresh || self.debug;
+        let source = if asks { Source::Servers } else { Source::Saved };
         Reading { source, wait: Self::patience(&args.wait) }
     }
 

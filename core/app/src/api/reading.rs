@@ -87,8 +87,9 @@ impl Local {
             front.status(&format!("{waits} ({answered} of {total} have answered)"));
         };
         let asks = reading.source.ask();
-        let glance = |name: &ServerName| choose(saved.contains_key(name), Ask::Glance);
-        let ask = |name: &ServerName| choose(!saved.contains_key(name), asks);
+        let is_saved = |name: &ServerName| saved.contains_key(name);
+        let glance = |name: &ServerName| if is_saved(name) { Ask::Glance } else { Ask::Nothing };
+        let ask = |name: &ServerName| if is_saved(name) { Ask::Nothing } else { asks };
         let (known, fresh) = join(
             hub.gather_from(listing, SAVED_WAIT, &glance),
             hub.gather_with(listing, reading.wait, &ask, &mut arrived),
@@ -184,10 +185,6 @@ pub(super) fn saved_at(
         Source::Saved => hub.saved_at(server, listing),
         Source::Servers => None,
     }
-}
-
-fn choose(is_chosen: bool, ask: Ask) -> Ask {
-    if is_chosen { ask } else { Ask::Nothing }
 }
 
 /// Joins saved lists and those of servers, in the order of the configuration.

@@ -13,7 +13,7 @@ use crate::person::Person;
 pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, &format!("starting `{}`", args.name));
     let (refresh, wait) = (args.refresh, WaitArgs::default());
-    let reading = Context::reading(&ReadingArgs { refresh, wait });
+    let reading = context.reading(&ReadingArgs { refresh, wait });
     let shown = context.run(GetServer { name: args.name.clone(), reading }, person).await?;
     print(context, &shown);
     Ok(Exit::Ok)

@@ -12,7 +12,7 @@ use crate::print::counted;
 
 pub(crate) async fn run(context: &Context, args: &ReadingArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
-    let list = ListServers { reading: Context::reading(args) };
+    let list = ListServers { reading: context.reading(args) };
     let listed = match context.run(list, person).await {
         Err(error) if error.kind == ErrorKind::Config => return Err(despite(context, error)),
         listed => listed?,

@@ -16,7 +16,7 @@ use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
-    let reading = Context::reading(&args.reading);
+    let reading = context.reading(&args.reading);
     let list = ListPrompts { name: args.name.clone(), reading };
     let listed = context.run(list, person).await?;
     if let (true, [prompt]) = (listed.named, listed.items.as_slice()) {

@@ -14,7 +14,7 @@ use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
-    let reading = Context::reading(&args.reading);
+    let reading = context.reading(&args.reading);
     let list = ListResources { server: args.server.clone(), templates: args.templates, reading };
     let listed = context.run(list, person).await?;
     if context.print.wants_json() {

@@ -20,7 +20,7 @@ const MAX_TOLD: usize = 10;
 pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
     let provider = args.provider.map(Provider::from);
-    let reading = Context::reading(&args.reading);
+    let reading = context.reading(&args.reading);
     let list = ListTools { name: args.name.clone(), provider, reading };
     let listed = context.run(list, person).await?;
     if let (true, [tool]) = (listed.named, listed.tools.as_slice()) {

@@ -54,7 +54,7 @@ fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit,
 /// Classifies the tools of servers by the rules of the configuration.
 async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
-    let reading = Context::reading(&args.reading);
+    let reading = context.reading(&args.reading);
     let list = ListDefinitions { server: args.only().map(ToOwned::to_owned), reading };
     let listed = context.run(list, person).await?;
     let gathered = &listed.gathered();
