@@ -10,6 +10,7 @@ mod classifier;
 mod gateway;
 mod life;
 mod policy;
+mod reading;
 mod count;
 mod relay;
 mod oneshot;

@@ -1,5 +1,6 @@
 //! `./dev/bench start`: the first `tools/list` of a gateway whose many servers are remembered, beside
-//! that of a gateway without any, and its memory at rest.
+//! that of a gateway without any, and its memory at rest; and commands that list servers that were
+//! seen before.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,6 +13,7 @@ use capstan_testkit::{World, descendants, wait_until};
 use serde::Serialize;
 
 use crate::oneshot::{built, median};
+use crate::reading::{self, ReadingCommand};
 use crate::table::Table;
 
 /// Servers of somebody who has many.
@@ -49,6 +51,8 @@ pub(crate) struct Report {
     max_memory_mib: f64,
     /// Processes below the gateway after the lists.
     processes: usize,
+    /// Commands that list servers.
+    commands: Vec<ReadingCommand>,
     met: bool,
 }
 
@@ -64,7 +68,7 @@ struct Gateway {
 impl Report {
     pub(crate) fn measure() -> anyhow::Result<Self> {
         let (many, none) = (World::new(), World::new());
-        many.write_user_config(&config()?);
+        many.write_user_config(&config(SERVERS)?);
         none.write_user_config("");
         learn(&many)?;
         let (mut with, mut without) = (Vec::new(), Vec::new());
@@ -84,6 +88,8 @@ impl Report {
         let (memory, memory_without) = (gateway.memory()?, other.memory()?);
         let (with, without) = (median(with), median(without));
         let ratio = with / without;
+        let commands = reading::measure()?;
+        let all_met = commands.iter().all(|command| command.met);
         Ok(Self {
             servers: SERVERS,
             runs: RUNS,
@@ -95,7 +101,8 @@ impl Report {
             memory_without_mib: memory_without,
             max_memory_mib: MAX_MEMORY,
             processes,
-            met: ratio <= MAX_RATIO && memory <= MAX_MEMORY && processes == 0,
+            commands,
+            met: ratio <= MAX_RATIO && memory <= MAX_MEMORY && processes == 0 && all_met,
         })
     }
 
@@ -129,6 +136,17 @@ impl Report {
             String::new(),
             "0".to_owned(),
         ]);
+        write!(io::stdout(), "{table}")?;
+        let mut table = Table::new(["command", "ms", "--version, ms", "ratio", "goal"]);
+        for command in &self.commands {
+            table.row([
+                format!("{} with {} servers", command.command, command.servers),
+                number(command.command_ms),
+                number(command.version_ms),
+                format!("{:.2}", command.ratio),
+                format!("≤ {}", command.max_ratio),
+            ]);
+        }
         write!(io::stdout(), "{table}")?;
         if !self.met {
             writeln!(io::stdout(), "a goal is missed")?;
@@ -197,11 +215,11 @@ impl Drop for Gateway {
     }
 }
 
-fn config() -> anyhow::Result<String> {
+pub(crate) fn config(servers: usize) -> anyhow::Result<String> {
     let fixture = built("capstan-fixture")?;
     let program = serde_json::to_string(fixture.to_str().context("a path is not UTF-8")?)?;
     let mut config = String::new();
-    for number in 0..SERVERS {
+    for number in 0..servers {
         writeln!(config, "[servers.s{number}]\ncommand = {program}\n")?;
     }
     Ok(config)

@@ -4,8 +4,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use capstan_app::hub_settings::{self, ApprovalPorts, Before, ClientTransport};
-use capstan_app::{AppError, BuildHub, Configs, Environment, SavedRules, Setup, Usage};
+use capstan_app::{AppError, BuildHub, Configs, Environment, HubPurpose, SavedRules, Setup, Usage};
 use capstan_config::Loaded;
+use capstan_hub::life::{Supervisor, SupervisorPorts};
 use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, RuleBook};
 use capstan_hub::{Hub, HubBuilder};
 use capstan_mcp::Others;
@@ -15,6 +16,7 @@ use crate::assemble;
 use crate::demo;
 use crate::files::{CacheFolder, StateFolder};
 use crate::machine::{LocalMachine, SystemClock};
+use crate::manifests::ManifestFiles;
 
 /// The adapters of this process, and services that more than one place needs.
 #[derive(Clone)]
@@ -75,6 +77,22 @@ impl Adapters {
         Ok(hub)
     }
 
+    /// Lets the servers of a command be listed from saved lists.
+    fn save_lists(&self, hub: &mut HubBuilder, loaded: &Loaded) {
+        let supervisor = Supervisor::new(SupervisorPorts {
+            clock: Arc::clone(&hub.clock),
+            manifests: ManifestFiles::shared(&self.environment),
+            usage: Arc::<Database>::clone(&self.database),
+            changes: Arc::clone(&hub.changes),
+            // A command does nothing behind its result; it saves the lists when it ends.
+            spawn: Arc::new(drop),
+        });
+        let (environment, machine) = (&self.environment, &*self.machine);
+        hub.supervise(&supervisor, |name, state| {
+            hub_settings::saved_lists(environment, machine, &loaded.config, name, state)
+        });
+    }
+
     fn approval_ports(&self, loaded: &Loaded, hub: &HubBuilder) -> ApprovalPorts {
         ApprovalPorts {
             rules: Arc::new(ConfigRules(Arc::new(SavedRules::new(&self.configs, loaded)))),
@@ -86,12 +104,15 @@ impl Adapters {
 }
 
 impl BuildHub for Adapters {
-    fn build(&self, setup: &Setup) -> Result<Hub, AppError> {
+    fn build(&self, setup: &Setup, purpose: HubPurpose) -> Result<Hub, AppError> {
         let loaded = &setup.loaded;
         let hub = assemble::hub(self, loaded, Others::People, None);
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         let ports = self.approval_ports(loaded, &hub);
         hub.approvals = Arc::new(hub_settings::command_approvals(loaded, ports));
+        if purpose == HubPurpose::Lists {
+            self.save_lists(&mut hub, loaded);
+        }
         Ok(hub.build())
     }
 }

@@ -6,22 +6,22 @@ mod command_line;
 mod openapi;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
 use capstan_app::Environment;
 use capstan_app::hub_settings::{self, Before};
 use capstan_app::server_settings::{self, RootFolder};
+use capstan_audit::JsonLines;
 use capstan_config::{
     Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
 };
-use capstan_hub::ports::{AuditLog, Backend, Changes, Listener, Unwritten};
+use capstan_hub::ports::{AuditLog, Backend, Changes, Listener, Settling, Unwritten};
 use capstan_hub::{Entry, HubBuilder, Spills};
 use capstan_mcp::settings::{Elicitation, Withheld, max_message};
 use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_model::Secret;
 use capstan_store::Database;
-use tracing::warn;
 
 use crate::adapters::Adapters;
 use crate::answers::StateAnswers;
@@ -31,7 +31,7 @@ use crate::answers::StateAnswers;
 /// Nothing is started yet. Must be called within a tokio runtime.
 pub(crate) fn hub(
     adapters: &Adapters,
-    loaded: &Loaded,
+    loaded: &Arc<Loaded>,
     others: Others,
     before: Option<&Before<'_>>,
 ) -> anyhow::Result<HubBuilder> {
@@ -42,7 +42,8 @@ pub(crate) fn hub(
         HubBuilder::after(before.hub)
     } else {
         let clock = Arc::clone(&adapters.configs.clock);
-        HubBuilder::new(Arc::clone(&policy), audit(environment, config, others)?, clock)
+        let audit = audit(&adapters.environment, loaded, others)?;
+        HubBuilder::new(Arc::clone(&policy), audit, clock)
     };
     if before.is_none() {
         let files = StateAnswers::shared(environment);
@@ -67,33 +68,69 @@ pub(crate) fn hub(
 }
 
 fn audit(
-    environment: &Environment,
-    config: &Config,
+    environment: &Arc<Environment>,
+    loaded: &Arc<Loaded>,
     others: Others,
 ) -> anyhow::Result<Arc<dyn AuditLog>> {
-    if !config.audit.enabled {
+    if !loaded.config.audit.enabled {
         return Ok(Arc::new(NoAudit));
     }
-    match (crate::audit::open(environment, config), others) {
-        (Ok(log), _) => Ok(Arc::new(log)),
-        (Err(error), Others::Clients) => Err(error.into()),
-        // Commands that only read must work where nothing can be written.
-        (Err(error), Others::People) => {
-            let reason = format!("{:#}", anyhow::Error::from(error));
-            warn!("{reason}; calls are refused until it can be written");
-            Ok(Arc::new(UnwritableAudit(reason)))
-        }
+    match others {
+        Others::Clients => Ok(Arc::new(crate::audit::open(environment, &loaded.config)?)),
+        Others::People => Ok(Arc::new(LazyAudit {
+            environment: Arc::clone(environment),
+            loaded: Arc::clone(loaded),
+            opened: OnceLock::new(),
+        })),
     }
 }
 
-/// Audit log that cannot be written, so that no call is made.
-struct UnwritableAudit(String);
+/// Audit log of a command, which is opened by its first call.
+///
+/// Commands that only read need none, and must work where nothing can be written.
+struct LazyAudit {
+    environment: Arc<Environment>,
+    loaded: Arc<Loaded>,
+    /// The log, or the reason why it cannot be written, so that no call is made.
+    opened: OnceLock<Result<JsonLines, String>>,
+}
 
-impl AuditLog for UnwritableAudit {
-    fn record(&self, _: Entry) {}
+// === impl LazyAudit ===
+
+impl LazyAudit {
+    fn opened(&self) -> Result<&JsonLines, Unwritten> {
+        let opened = self.opened.get_or_init(|| {
+            let opened = crate::audit::open(&self.environment, &self.loaded.config);
+            opened.map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+        });
+        opened.as_ref().map_err(|reason| Unwritten(reason.clone()))
+    }
+}
+
+impl AuditLog for LazyAudit {
+    fn record(&self, entry: Entry) {
+        if let Ok(log) = self.opened() {
+            log.record(entry);
+        }
+    }
+
+    fn settle(&self, entry: Entry) -> Settling {
+        match self.opened() {
+            Ok(log) => log.settle(entry),
+            Err(_) => Settling::Done,
+        }
+    }
 
     fn ready(&self) -> Result<(), Unwritten> {
-        Err(Unwritten(self.0.clone()))
+        self.opened()?.ready()
+    }
+
+    fn withholds(&self) -> bool {
+        self.opened().is_ok_and(AuditLog::withholds)
+    }
+
+    fn lost(&self) -> u64 {
+        self.opened.get().and_then(|opened| opened.as_ref().ok()).map_or(0, AuditLog::lost)
     }
 }
 

@@ -12,6 +12,7 @@ mod warm_up;
 mod demo;
 mod editor;
 mod adapters;
+mod manifests;
 mod answers;
 mod assemble;
 mod serve;

@@ -176,7 +176,7 @@ fn a_server_helps_with_the_values_of_arguments_in_both_eras() {
         let typed = ["prompt", "poem-writer", "--complete", "mood=re"];
         assert_eq!(run(&world, &typed).ok(), "reverent\nrestless\n", "{era}");
         let json = run(&world, &["prompt", "poem-writer", "--complete=mood=s", "--json"]).ok();
-        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), json!(["sad"]));
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), json!([{ "value": "sad" }]));
         let ended = ends(run(&world, &["prompt", "poem-writer", "--complete", "moood=x"]), 2);
         says(&ended.stderr, "did you mean `mood`?");
     }

@@ -281,7 +281,8 @@ fn a_server_helps_with_the_values_of_a_template() {
     assert_eq!(run(&world, &typed).ok(), "acme-widgets\n");
     let json = run(&world, &["read", "@github:issue", "acme", "--complete", "repo", "--json"]).ok();
     let values: Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(values, json!(["acme-widgets", "acme-gears"]));
+    let expected = json!([{ "value": "acme-widgets" }, { "value": "acme-gears" }]);
+    assert_eq!(values, expected);
     says(&ends(run(&world, &["read", "@github:issue", "--complete", "rep=x"]), 2).stderr, "`repo`");
     says(
         &ends(run(&world, &["read", "@github:isue", "--complete", "x"]), 4).stderr,

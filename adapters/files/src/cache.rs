@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{self, BufWriter, IntoInnerError, Read, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// A folder of cached texts.
 #[derive(Debug)]
@@ -23,8 +24,9 @@ impl Cache {
         Self { folder: folder.into(), max_size, max_files }
     }
 
-    /// The text with this key; `None` if it is missing or unreadable.
-    pub fn load(&self, key: &str) -> Option<Vec<u8>> {
+    /// The text with this key, and the time at which it was last saved or touched; `None` if it is
+    /// missing or unreadable.
+    pub fn load(&self, key: &str) -> Option<(Vec<u8>, SystemTime)> {
         let file = File::open(self.file(key)?).ok()?;
         let about = file.metadata().ok()?;
         if !about.is_file() || about.len() > self.max_size {
@@ -32,7 +34,16 @@ impl Cache {
         }
         let mut text = Vec::with_capacity(usize::try_from(about.len()).ok()?);
         file.take(self.max_size).read_to_end(&mut text).ok()?;
-        Some(text)
+        Some((text, about.modified().ok()?))
+    }
+
+    /// Sets the time of a text to now.
+    ///
+    /// # Errors
+    /// If there is no such text, or the file system fails.
+    pub fn touch(&self, key: &str) -> io::Result<()> {
+        let path = self.file(key).ok_or_else(|| io::Error::other("invalid key"))?;
+        File::options().write(true).open(path)?.set_modified(SystemTime::now())
     }
 
     /// Stores the text that `text` writes.
@@ -84,6 +95,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
     use super::*;
 
@@ -99,7 +111,13 @@ mod tests {
         assert_eq!(cache.load("k1"), None);
         keep(&cache, "k1", "one").unwrap();
         keep(&cache, "k1", "two").unwrap();
-        assert_eq!(cache.load("k1").as_deref(), Some(&b"two"[..]));
+        let (text, saved) = cache.load("k1").unwrap();
+        assert_eq!(text, b"two");
+        let past = saved - Duration::from_secs(3600);
+        File::options().write(true).open(inside.join("k1")).unwrap().set_modified(past).unwrap();
+        assert_eq!(cache.load("k1").unwrap().1, past);
+        cache.touch("k1").unwrap();
+        assert!(cache.load("k1").unwrap().1 >= saved, "it is as new as when it was saved");
         assert_eq!(cache.load("k2"), None);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&inside), mode(&inside.join("k1"))), (0o700, 0o600));

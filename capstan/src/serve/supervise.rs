@@ -1,29 +1,19 @@
 //! Supervises the servers of a gateway: starts, stops and remembers them.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_app::hub_settings::supervision;
 use capstan_config::Config;
-use capstan_files::Cache;
 use capstan_hub::HubBuilder;
 use capstan_hub::life::{Spawn, Supervisor, SupervisorPorts};
-use capstan_hub::ports::{Changes, Clock, Manifests};
+use capstan_hub::ports::{Changes, Clock};
 use capstan_store::Database;
 use tokio::task::JoinHandle;
 use tracing::warn;
 
 use crate::adapters::Adapters;
-
-/// The folder of manifests in the cache.
-const FOLDER: &str = "manifests";
-
-/// Maximum size of a manifest, in bytes.
-const MAX_SIZE: u64 = 8 * 1024 * 1024;
-
-/// Maximum number of stored manifests.
-const MAX_FILES: usize = 500;
+use crate::manifests::ManifestFiles;
 
 /// Time limit for storing usage counters at shutdown.
 const GRACE: Duration = Duration::from_secs(2);
@@ -35,9 +25,6 @@ pub(crate) struct Supervised {
     task: JoinHandle<()>,
 }
 
-/// Stores manifests in files.
-struct ManifestFiles(Cache);
-
 // === impl Supervised ===
 
 impl Supervised {
@@ -48,10 +35,9 @@ impl Supervised {
         changes: &Arc<Changes>,
     ) -> Self {
         let spawn: Spawn = Arc::new(|task| drop(tokio::spawn(task)));
-        let folder = adapters.environment.cache.join(FOLDER);
         let supervisor = Supervisor::new(SupervisorPorts {
             clock: Arc::clone(clock),
-            manifests: Arc::new(ManifestFiles(Cache::new(folder, MAX_SIZE, MAX_FILES))),
+            manifests: ManifestFiles::shared(&adapters.environment),
             usage: Arc::<Database>::clone(&adapters.database),
             changes: Arc::clone(changes),
             spawn,
@@ -73,20 +59,6 @@ impl Supervised {
         self.task.abort();
         if tokio::time::timeout(GRACE, self.supervisor.close()).await.is_err() {
             warn!("the usage of servers was not saved in time");
-        }
-    }
-}
-
-// === impl ManifestFiles ===
-
-impl Manifests for ManifestFiles {
-    fn load(&self, key: &str) -> Option<Vec<u8>> {
-        self.0.load(key)
-    }
-
-    fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) {
-        if let Err(error) = self.0.save(key, text) {
-            warn!(%error, "the lists of a server were not saved");
         }
     }
 }

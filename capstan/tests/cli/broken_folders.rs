@@ -21,7 +21,7 @@ fn list_and_doctor_work_without_a_usable_state_folder() {
     without_state_folder(&world);
     let listed = ends_with(run(&world, "list"), 0);
     says(&listed.stdout, "connected");
-    says(&listed.stderr, "calls are refused until it can be written");
+    says(&listed.stderr, "its tools cannot be compared with their pins");
     let checks = json(&ends_with(run(&world, "doctor --json"), 0));
     for broken in ["state folder", "state database", "audit log"] {
         assert_eq!(row(&checks, "check", broken)["status"], "error", "{checks:#}");

@@ -147,7 +147,14 @@ fn c62_list_and_get_show_the_facts_of_the_mcp_command() {
     assert_eq!(state("pythontools"), "connected");
     assert_eq!(state("nodeserver"), "failed");
     assert_eq!(state("dockerizedserver"), "connected");
-    let python = ends_with(run(&world, "get pythonTools"), 0).stdout;
+    let listed = ends_with(run(&world, "list"), 0).stdout;
+    for fact in ["● pythonTools", "○ nodeServer", "● dockerizedServer"] {
+        says(&listed, fact);
+    }
+    let python = ends_with(run(&world, "get pythonTools --refresh"), 0).stdout;
+    says(&python, "discovery: completed");
+    says(&python, "prompts: ");
+    says(&python, "resources: ");
     says(&python, "mcp-servers/python");
     says(&python, "timeout: 15s");
     says(&python, "tools: ");

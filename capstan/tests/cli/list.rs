@@ -105,10 +105,11 @@ fn one_server_is_shown_in_full() {
     prompts: 1
     resources: 1
     templates: 1
+    discovery: completed
     state: connected
     ");
     });
-    let shown = ok_json(&world, "get good");
+    let shown = ok_json(&world, "get good --refresh");
     world.snapshots().bind(|| {
         insta::assert_json_snapshot!(shown, @r#"
     {
@@ -128,6 +129,7 @@ fn one_server_is_shown_in_full() {
       "prompts": 1,
       "resources": 1,
       "templates": 1,
+      "discovery": "completed",
       "state": "connected"
     }
     "#);
@@ -161,7 +163,7 @@ fn tools_are_listed_with_effect_and_cost() {
     f__tool_0  write    38      Echoes
     ");
     assert_eq!(ended.stderr, "");
-    let listed = ok_json(&world, "tools");
+    let listed = ok_json(&world, "tools --refresh");
     insta::assert_json_snapshot!(listed[0], @r#"
     {
       "id": "f__add",
@@ -184,7 +186,7 @@ fn tools_are_listed_with_effect_and_cost() {
     }
     "#);
     assert_eq!(column(&listed, "effect"), ["read", "write", "unknown", "write"]);
-    assert_eq!(listed, ok_json(&world, "tools f"));
+    assert_eq!(listed, ok_json(&world, "tools f --refresh"));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn c77_a_filter_chooses_what_is_logged() {
     let two = [fixture("one", &["--stderr", "1"]), fixture("two", &["--stderr", "1"])];
     let world = with(&two.join("\n"));
     let logged = |filter: &str| {
-        let run = world.capstan(["tools", "--json"]).env("CAPSTAN_LOG", filter);
+        let run = world.capstan(["tools", "--json", "--refresh"]).env("CAPSTAN_LOG", filter);
         ends_with(run.run(), 0).stderr
     };
     assert_eq!(logged("off"), "");

@@ -21,6 +21,7 @@ mod first_hour;
 mod surroundings;
 mod list;
 mod states;
+mod saved_lists;
 mod patience;
 mod trust;
 mod config;

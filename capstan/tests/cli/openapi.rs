@@ -112,7 +112,7 @@ fn operations_are_listed_called_and_written_down_like_tools() {
     let log = read(world.state().join("capstan/audit.jsonl"));
     let last: Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     assert_eq!((&last["item"], &last["outcome"]), (&json!("getItem"), &json!("tool_error")));
-    let row = &ok_json(&world, "list")[0];
+    let row = &ok_json(&world, "list --refresh")[0];
     assert_eq!((&row["transport"], &row["state"]), (&json!("openapi"), &json!("connected")));
     let shown = ends_with(run(&world, "config show"), 0).stdout + &log;
     assert!(!shown.contains("sesame"), "{shown}");

@@ -128,7 +128,7 @@ fn a_bundle_with_a_bad_manifest_is_refused_with_its_place() {
     server["type"] = json!("ruby");
     let bundle = zipped(&world, &manifest(&server));
     let ended = ends_with(run_with(&world, &bundle, "config check --json"), 3);
-    let problems = &json(&ended)["problems"];
+    let problems = &json(&ended);
     let problem = row(problems, "key", "server.type");
     says(problem["place"]["file"].as_str().unwrap(), "hello.mcpb/manifest.json");
     says(problem["help"].as_str().unwrap(), "`binary`");

@@ -64,7 +64,7 @@ fn a_changed_tool_is_refused_until_it_is_approved() {
     says(&refused.stderr, form);
     assert!(!refused.stderr.contains("WARN"), "{}", refused.stderr);
     assert_eq!(last_entry(&world)["verdict"], "deny");
-    assert!(!ends_with(run(&world, "tools s"), 0).stdout.contains("mail"));
+    assert!(!ends_with(run(&world, "tools s --refresh"), 0).stdout.contains("mail"));
     let why = ends_with(run(&world, "why s__mail"), 6);
     says(&why.stdout, "pins");
 

@@ -223,7 +223,7 @@ fn a_program_is_added_and_called_and_its_failure_is_an_answer() {
     assert_eq!(told["isError"], json!(true));
     let expected = json!({ "exitCode": 1, "stdout": "logs\n--\n-x\n", "stderr": "no such pod\n" });
     assert_eq!(told["structuredContent"], expected);
-    let row = crate::stage::row(&json(&scene.run(&["list", "--json"])), "name", "k");
+    let row = crate::stage::row(&json(&scene.run(&["list", "--json", "--refresh"])), "name", "k");
     assert_eq!(
         (&row["transport"], &row["state"], &row["tools"]),
         (&json!("cli"), &json!("connected"), &json!(4))

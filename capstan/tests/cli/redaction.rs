@@ -194,7 +194,7 @@ fn check(auth: &[Auth], extra: [&str; 3]) {
                 _ => "error",
             };
             silent(&world, &format!("config check {config}"), text, framed);
-            let framed = framed.replace("error", "problems");
+            let framed = framed.replace("error", "[");
             silent(&world, &format!("config check --json {config}"), text, &framed);
             if at < 2 {
                 let checked = if *dialect == "mcpb" { "bundle" } else { "configuration" };

@@ -160,6 +160,51 @@ fn which_gateway_is_meant_must_be_clear() {
     }
 }
 
+/// Issue 15, number 6: commands that read start no second copy of a server that a gateway has.
+#[test]
+fn plain_reading_commands_use_the_servers_of_a_running_gateway() {
+    let world = World::new();
+    let starts = world.home().join("starts");
+    let program = binary("capstan-fixture").display().to_string();
+    let script = format!("echo x >> {}; exec {program}", starts.display());
+    let script = Value::from(script);
+    let entry = format!("[servers.f]\ncommand = \"sh\"\nargs = [\"-c\", {script}]\n");
+    world.write_user_config(&format!("{ALL}{entry}"));
+    let mut scene = Scene::start(&world);
+    assert!(scene.works("f__echo"), "the gateway has started it");
+    for words in [
+        "list",
+        "get f",
+        "tools",
+        "tools f",
+        "tools f__echo",
+        "resources",
+        "prompts",
+        "list --refresh",
+        "get f --refresh",
+        "tools --refresh",
+        "pins",
+        "acl classify",
+        "read @f:fixture://greeting",
+    ] {
+        let ended = run(&world, words);
+        assert!(matches!(ended.status, Some(0 | 4)), "{words}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("--refresh"), "{words}: {}", ended.stderr);
+    }
+    let state = || {
+        let ended = run(&world, "list --json");
+        let rows: Value = serde_json::from_str(&ended.stdout).unwrap();
+        (rows[0]["state"].clone(), rows[0].get("stale").is_some())
+    };
+    assert_eq!(state(), (json!("connected"), false));
+    assert_eq!(std::fs::read_to_string(&starts).unwrap(), "x\n", "it was started once");
+    // Without the gateway, what it has seen is shown.
+    scene.gateway.hang_up();
+    assert_eq!(scene.gateway.end(), Some(0));
+    assert_eq!(state(), (json!("cached"), true));
+    assert_eq!(std::fs::read_to_string(&starts).unwrap(), "x\n");
+}
+
 /// The same words with a gateway and without one.
 #[track_caller]
 fn check(config: &str, words: &[&str], stdin: &str, code: i32) {

@@ -126,7 +126,7 @@ fn a_question_that_another_shell_answers_first_is_taken_back() {
     send_count(&mut gateway, 1);
     let question = heard(&gateway, "elicitation/create");
     let listed: Value = serde_json::from_str(&shell_ok(&world, "--json")).unwrap();
-    let id = listed["questions"][0]["id"].as_str().unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
     shell_ok(&world, &format!("yes {id}"));
     let taken_back = heard(&gateway, "notifications/cancelled");
     assert_eq!(taken_back["params"]["requestId"], question["id"]);
@@ -142,7 +142,7 @@ fn a_modern_client_is_asked_by_the_answer_and_another_shell_may_answer_for_it() 
     let asked = gateway.ask(1, "tools/call", &params)["result"].clone();
     assert_eq!(asked["resultType"], "input_required", "{asked}");
     let listed: Value = serde_json::from_str(&shell_ok(&world, "--json")).unwrap();
-    let id = listed["questions"][0]["id"].as_str().unwrap();
+    let id = listed[0]["id"].as_str().unwrap();
     shell_ok(&world, &format!("yes {id}"));
     let key = asked["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
     params["requestState"] = asked["requestState"].clone();

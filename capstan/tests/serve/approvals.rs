@@ -68,8 +68,7 @@ pub(crate) fn shell_ok(world: &World, words: &str) -> String {
 /// The questions that lie open.
 #[track_caller]
 fn questions(world: &World) -> Value {
-    let listed: Value = serde_json::from_str(&shell_ok(world, "--json")).unwrap();
-    listed["questions"].clone()
+    serde_json::from_str(&shell_ok(world, "--json")).unwrap()
 }
 
 /// The id of the question that the gateway's log tells of.
@@ -244,10 +243,7 @@ fn a_rule_that_asks_can_be_answered_once_and_never_for_longer() {
 fn an_answer_to_no_question_ends_with_not_found() {
     let world = with(&format!("{HASTY}{}", fixture("f", &[])));
     assert!(shell_ok(&world, "").contains("no gateway of yours is running"));
-    assert_eq!(
-        shell_ok(&world, "--json").trim().replace(['\n', ' '], ""),
-        r#"{"gateways":0,"questions":[]}"#
-    );
+    assert_eq!(shell_ok(&world, "--json"), "[]\n");
     assert_eq!(shell(&world, "yes k7f2").status, Some(4));
     let mut gateway = gateway(&world);
     count(&mut gateway, 1);

@@ -31,7 +31,8 @@ pub(crate) fn advice(hub: &Hub, entry: &ServerEntry, tools: &[Item]) -> Option<S
     let plain = words.filter(|word| word.bytes().all(|b| b.is_ascii_alphanumeric())).take(SHOWN);
     let example: Vec<String> = plain.map(|word| format!("\"{word}\"")).collect();
     let example = if example.is_empty() { "\"SUBCOMMAND\"".to_owned() } else { example.join(", ") };
-    let (count, name) = (hub.count_usable(tools), &entry.name);
+    let name = &entry.name;
+    let count = hub.count_shown(name, tools, &operator());
     Some(format!(
         "{count} tools cost a model about {},{:03} tokens; to offer only some, write \
          `cli_only = [{example}]` under `[servers.{name}]`",

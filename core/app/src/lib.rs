@@ -51,7 +51,7 @@ pub use gateways::{
 pub use pending_approvals::{Pending, PendingApprovals};
 pub use registries::{Registries, RegistryClient};
 pub(crate) use setup::scope_word;
-pub use setup::{BuildHub, Selection, Setup, nearest};
+pub use setup::{BuildHub, HubPurpose, Selection, Setup, nearest};
 pub use text_editor::{Draft, TextEditor};
 pub use usage::Usage;
 pub use warm_up::{WarmUp, Warmed, list_once};

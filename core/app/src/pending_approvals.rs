@@ -35,6 +35,8 @@ pub struct Pending {
     pub gateways: usize,
     /// The open questions of all gateways.
     pub questions: Vec<OpenQuestion>,
+    /// The error of a running gateway that could not be asked, so that its questions are missing.
+    pub missed: Option<AppError>,
     /// The revision of each gateway's list, to detect later changes.
     revisions: Vec<(Arc<dyn ControlSocket>, u64)>,
 }
@@ -60,8 +62,8 @@ impl PendingApprovals {
     /// If gateways run and none of them can be asked.
     pub async fn list(&self) -> Result<Pending, AppError> {
         match self.look().await {
-            (pending, Some(error)) if pending.gateways == 0 => Err(error),
-            (pending, _) => Ok(pending),
+            Pending { gateways: 0, missed: Some(error), .. } => Err(error),
+            pending => Ok(pending),
         }
     }
 
@@ -80,7 +82,7 @@ impl PendingApprovals {
             look.boxed()
         }));
         drop(select_all(looks).await);
-        self.look().await.0
+        self.look().await
     }
 
     /// One question with all of its arguments.
@@ -113,14 +115,15 @@ impl PendingApprovals {
     }
 
     /// The open questions of the gateways that respond, and the last error of the others.
-    async fn look(&self) -> (Pending, Option<AppError>) {
+    async fn look(&self) -> Pending {
         let operation = &ListApprovals { after: None };
         let asked = self.sockets.find().into_iter().map(|socket| async move {
             let listed = self.ask(&*socket, operation).await;
             (socket, listed)
         });
         let mut missed = Missed::default();
-        let mut pending = Pending { gateways: 0, questions: Vec::new(), revisions: Vec::new() };
+        let mut pending =
+            Pending { gateways: 0, questions: Vec::new(), missed: None, revisions: Vec::new() };
         for (socket, listed) in join_all(asked).await {
             let listed = match listed {
                 Ok(Ok(listed)) => listed,
@@ -143,7 +146,7 @@ impl PendingApprovals {
                 }
             }
         }
-        (pending, missed.failed)
+        Pending { missed: missed.failed, ..pending }
     }
 
     /// Runs an operation in a gateway, within the time limit.
@@ -278,6 +281,7 @@ mod tests {
         let listed = saying(r#"{"ok":{"revision":3,"questions":[]}}"#);
         let pending = approvals(vec![Arc::clone(&old), listed]).list().await.unwrap();
         assert_eq!((pending.gateways, pending.questions.len()), (1, 0));
+        assert!(pending.missed.is_some(), "the list says that it is incomplete");
         let error = approvals(vec![old]).list().await.err().unwrap();
         assert!(
             error.message.ends_with("refused the operation: another version"),

@@ -33,7 +33,16 @@ pub struct Setup {
 /// Builds a hub for one command.
 pub trait BuildHub: Send + Sync {
     /// Builds a hub from a configuration without starting a server.
-    fn build(&self, setup: &Setup) -> Result<Hub, AppError>;
+    fn build(&self, setup: &Setup, purpose: HubPurpose) -> Result<Hub, AppError>;
+}
+
+/// The purpose of a command's hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HubPurpose {
+    /// Calls. Servers are asked for their lists.
+    Calls,
+    /// Lists. Saved lists are used, and those of servers that are asked are saved.
+    Lists,
 }
 
 // === impl Setup ===

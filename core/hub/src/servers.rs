@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use capstan_model::{CallError, ServerName, ServerState};
+use futures::future::join_all;
+use jiff::Timestamp;
 
 use crate::hub::Hub;
 use crate::life::Server;
@@ -55,6 +57,17 @@ impl Hub {
     /// The identity of a server, if it is known. Starts nothing.
     pub fn about(&self, server: &ServerName) -> Option<Arc<About>> {
         self.servers.get(server)?.about()
+    }
+
+    /// The time at which a saved list of a server was last confirmed. `None` if there is none, or
+    /// the server is connected. Starts nothing.
+    pub fn saved_at(&self, server: &ServerName, listing: Listing) -> Option<Timestamp> {
+        self.servers.get(server)?.saved_at(listing)
+    }
+
+    /// Reads and saves all lists of the connected servers. Starts nothing.
+    pub async fn save_lists(&self) {
+        join_all(self.servers.values().map(|server| server.save_lists())).await;
     }
 
     /// Returns the state, use and resource use of a server. Starts nothing.
@@ -198,6 +211,6 @@ impl Retired {
 
     /// Closes the connections concurrently.
     pub async fn close(&self) {
-        futures::future::join_all(self.0.iter().map(|server| server.close())).await;
+        join_all(self.0.iter().map(|server| server.close())).await;
     }
 }

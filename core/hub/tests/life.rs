@@ -15,7 +15,7 @@ use capstan_hub::ports::{Listing, UsageRow};
 use capstan_hub::{ApprovalFrom, Call, Freshness, SideOp};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerState, Target};
 
-use care::{Care, fixed, items};
+use care::{Care, SAVED, fixed, items};
 
 const MINUTE: Duration = Duration::from_mins(1);
 const ADAPTIVE: IdleRule = IdleRule::Adaptive { min: MINUTE, max: Duration::from_mins(5) };
@@ -42,6 +42,39 @@ async fn what_is_remembered_is_listed_without_a_start_and_is_the_same_byte_by_by
 
     warm.call().await.unwrap();
     assert_eq!((next.server.starts(), warm.state()), (1, ServerState::Connected));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_saved_list_has_an_age_until_the_server_is_connected_and_confirms_it() {
+    let care = Care::default();
+    let first = care.take("s", ADAPTIVE);
+    assert_eq!(first.hub.saved_at(&first.name, Listing::Tools), None, "it was never seen");
+    first.list(Listing::Tools).await.unwrap();
+    care.settle().await;
+
+    let next = care.restarted();
+    let warm = next.take("s", ADAPTIVE);
+    assert_eq!(warm.hub.saved_at(&warm.name, Listing::Tools), Some(SAVED));
+    warm.hub.save_lists().await;
+    assert_eq!(next.server.starts(), 0, "only connected servers are asked");
+    warm.current().await.unwrap();
+    next.settle().await;
+    assert_eq!(warm.hub.saved_at(&warm.name, Listing::Tools), None, "it is connected");
+    assert_eq!(next.manifests.1.load(Ordering::Relaxed), 1, "confirmed once, not for each list");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_without_background_work_saves_all_lists_when_it_is_asked_to() {
+    let care = Care::default();
+    let cold = care.take("s", ADAPTIVE);
+    cold.list(Listing::Tools).await.unwrap();
+    cold.hub.save_lists().await;
+    let next = care.restarted();
+    let warm = next.take("s", ADAPTIVE);
+    for listing in Listing::ALL {
+        assert_eq!(warm.hub.saved_at(&warm.name, listing), Some(SAVED), "{listing:?}");
+    }
+    assert_eq!(next.server.starts(), 0);
 }
 
 #[tokio::test(start_paused = true)]

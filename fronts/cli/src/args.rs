@@ -61,7 +61,7 @@ pub enum Command {
     /// Add a server to the configuration
     Add(AddArgs),
     /// List the servers with their states
-    List(WaitArgs),
+    List(ReadingArgs),
     /// Show one server: configuration, state, instructions
     Get(GetArgs),
     /// Remove a server from the configuration
@@ -138,10 +138,21 @@ pub enum ProviderArg {
     Anthropic,
 }
 
+/// How lists of servers are read.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReadingArgs {
+    /// Ask the servers instead of showing what was last seen of them
+    #[arg(long)]
+    pub refresh: bool,
+    /// The time to wait.
+    #[command(flatten)]
+    pub wait: WaitArgs,
+}
+
 /// The time to wait for servers.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WaitArgs {
-    /// Time to wait for slow servers, such as 30s [default: 2s, and until the first server has answered]
+    /// Time to wait for servers that are asked, such as 30s [default: 8s, and until the first of them has answered]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait: Option<Duration>,
 }
@@ -161,10 +172,13 @@ pub struct NameArgs {
 pub struct GetArgs {
     /// The server's name
     pub name: String,
+    /// Ask the server instead of showing what was last seen of it
+    #[arg(long)]
+    pub refresh: bool,
 }
 
 /// `capstan tools`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct ToolsArgs {
     /// A server, or one tool, such as `files` or `files__read_file`
     pub name: Option<String>,
@@ -174,9 +188,9 @@ pub struct ToolsArgs {
     /// Show names and schemas in this provider's format
     #[arg(long = "for", value_enum, value_name = "PROVIDER")]
     pub provider: Option<ProviderArg>,
-    /// The time to wait for servers.
+    /// How lists are read.
     #[command(flatten)]
-    pub wait: WaitArgs,
+    pub reading: ReadingArgs,
 }
 
 /// `capstan call`.

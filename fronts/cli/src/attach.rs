@@ -2,7 +2,7 @@
 
 use capstan_app::AppError;
 
-use crate::args::{Cli, Command};
+use crate::args::{AclCommand, Cli, Command, PromptArgs, ReadArgs};
 
 /// The process in which an operation runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,8 +37,30 @@ pub(crate) fn destination(cli: &Cli) -> Result<Destination, AppError> {
         (None, Command::Call(args)) if !options.no_attach && !options.debug && !args.ask.ask => {
             Ok(Destination::Anywhere)
         }
+        (None, Command::Read(ReadArgs { ask, .. }) | Command::Prompt(PromptArgs { ask, .. }))
+            if !options.no_attach && !options.debug && !ask.ask =>
+        {
+            Ok(Destination::Anywhere)
+        }
+        (None, command) if !options.no_attach && !options.debug && lists(command) => {
+            Ok(Destination::Anywhere)
+        }
         (None, _) => Ok(Destination::Here),
     }
+}
+
+/// True for commands that show what servers have.
+fn lists(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::List(_)
+            | Command::Get(_)
+            | Command::Tools(_)
+            | Command::Resources(_)
+            | Command::Prompts(_)
+            | Command::Pins(_)
+            | Command::Acl(AclCommand::Classify(_))
+    )
 }
 
 fn can_attach(command: &Command) -> bool {

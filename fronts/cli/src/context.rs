@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use capstan_app::api::{Interact, Local, NoServers, Operation, Remote};
+use capstan_app::api::{Interact, Local, NoServers, Operation, Reading, Remote, Source};
 use capstan_app::{
-    Addresses, AppError, AuditReader, BuildHub, Clients, Configs, Doctor, Gateways, NameCache,
-    NotRun, PendingApprovals, Registries, Selection, Setup, TextEditor, Usage, WarmUp,
+    Addresses, AppError, AuditReader, BuildHub, Clients, Configs, Doctor, Gateways, HubPurpose,
+    NameCache, NotRun, PendingApprovals, Registries, Selection, Setup, TextEditor, Usage, WarmUp,
     Which,
 };
 use capstan_config::Problem;
@@ -14,15 +14,18 @@ use capstan_hub::Hub;
 use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 
-use crate::args::{Options, WaitArgs};
+use crate::args::{Options, ReadingArgs, WaitArgs};
 use crate::attach::Destination;
 use crate::exit::Exit;
 use crate::person::Person;
 use crate::print::Printer;
 use crate::serving::Serve;
 
-/// Default time to wait for servers.
-const USUAL_WAIT: Duration = Duration::from_secs(2);
+/// Default time to wait for servers that were never seen.
+const USUAL_WAIT: Duration = Duration::from_secs(8);
+
+/// Time limit for saving the lists of servers when a command ends.
+const SAVE_WAIT: Duration = Duration::from_secs(2);
 
 /// The services and ports that the binary provides to the command line.
 #[derive(Clone)]
@@ -65,6 +68,8 @@ pub(crate) struct Context {
     pub(crate) print: Printer,
     /// Where operations run.
     destination: Destination,
+    /// True if the traffic with servers is shown.
+    debug: bool,
     hub: OnceLock<Arc<Hub>>,
 }
 
@@ -73,7 +78,7 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(options: &Options, destination: Destination, app: Services) -> Self {
         let (selection, print) = (options.selection(), Printer::new(options));
-        Self { selection, app, print, destination, hub: OnceLock::new() }
+        Self { selection, app, print, destination, debug: options.debug, hub: OnceLock::new() }
     }
 
     /// True if the command line requests that operations run in a gateway.
@@ -106,13 +111,13 @@ impl Context {
         operation: &O,
         front: &Arc<dyn Interact>,
     ) -> Result<O::Output, AppError> {
-        operation.run(&self.local()?, front).await
+        operation.run(&self.local(O::PURPOSE)?, front).await
     }
 
     /// The servers of this process.
-    pub(crate) fn local(&self) -> Result<Local, AppError> {
+    pub(crate) fn local(&self, purpose: HubPurpose) -> Result<Local, AppError> {
         let setup = self.app.configs.load(&self.selection)?.checked()?;
-        self.hub(&setup)?;
+        self.hub(&setup, purpose)?;
         let hub = self.hub.get().map(Arc::clone);
         Ok(Local {
             hub: hub.ok_or_else(|| AppError::internal("the hub could not be built"))?,
@@ -158,9 +163,9 @@ impl Context {
     }
 
     /// The hub, built on first use and closed when the command ends, however it ends.
-    pub(crate) fn hub(&self, setup: &Setup) -> Result<&Hub, AppError> {
+    pub(crate) fn hub(&self, setup: &Setup, purpose: HubPurpose) -> Result<&Hub, AppError> {
         if self.hub.get().is_none() {
-            let hub = Arc::new(self.app.hubs.build(setup)?);
+            let hub = Arc::new(self.app.hubs.build(setup, purpose)?);
             // Only this thread sets it, so it cannot have been set in the meantime.
             drop(self.hub.set(hub));
         }
@@ -168,6 +173,15 @@ impl Context {
             .get()
             .map(AsRef::as_ref)
             .ok_or_else(|| AppError::internal("the hub could not be built"))
+    }
+
+    /// Saves the lists of the servers that were started for this command, so that the next one need
+    /// not start them.
+    pub(crate) async fn save_lists(&self) {
+        if let Some(hub) = self.hub.get() {
+            // A server that is too slow is asked again by the next command.
+            drop(tokio::time::timeout(SAVE_WAIT, hub.save_lists()).await);
+        }
     }
 
     /// Stops every server that was started for this command.
@@ -198,6 +212,15 @@ impl Context {
         let Some(name) = required else { return Exit::Ok };
         self.print.error(&format!("server `{name}` is required and failed"));
         Exit::Unreachable
+    }
+
+    /// The source of lists, and the wait for servers, that the options select.
+    ///
+    /// `--debug` shows the traffic with servers, so they are asked.
+    pub(crate) fn reading(&self, args: &ReadingArgs) -> Reading {
+        let asks = args.refresh || self.debug;
+        let source = if asks { Source::Servers } else { Source::Saved };
+        Reading { source, wait: Self::patience(&args.wait) }
     }
 
     /// The wait for servers that the options select.

@@ -1,17 +1,37 @@
-//! A fast parser for the most common command: `call NAME WORD…`.
+//! A fast parser for the most common commands: `call NAME WORD…`, `list` and `tools`.
 //!
 //! Before it parses, clap builds all commands and options. For one call, that takes longer than
 //! reaching a running gateway.
 
 use std::ffi::OsString;
 
-use crate::args::{AskArgs, CallArgs, Cli, Command, Options};
+use crate::args::{AskArgs, CallArgs, Cli, Command, Options, ReadingArgs, ToolsArgs};
 
-/// Parses a call without any option; `None` for everything else.
+/// Parses a call without any option, and lists without any but `--json`; `None` for everything
+/// else.
 pub(crate) fn read(words: &[OsString]) -> Option<Cli> {
     let words: Vec<String> =
         words.iter().map(|word| word.to_str().map(ToOwned::to_owned)).collect::<Option<_>>()?;
-    let [_, verb, tool, arguments @ ..] = words.as_slice() else { return None };
+    let [_, words @ ..] = words.as_slice() else { return None };
+    read_list(words).or_else(|| read_call(words))
+}
+
+fn read_list(words: &[String]) -> Option<Cli> {
+    let (verb, json) = match words {
+        [verb] => (verb, false),
+        [verb, option] if option == "--json" => (verb, true),
+        _ => return None,
+    };
+    let command = match verb.as_str() {
+        "list" => Command::List(ReadingArgs::default()),
+        "tools" => Command::Tools(ToolsArgs::default()),
+        _ => return None,
+    };
+    Some(Cli { options: Options { json, ..Options::default() }, command })
+}
+
+fn read_call(words: &[String]) -> Option<Cli> {
+    let [verb, tool, arguments @ ..] = words else { return None };
     // A single dash means stdin; any other word with a dash may be an option.
     let is_plain = |word: &String| !word.starts_with('-') || word == "-";
     if verb != "call" || !is_plain(tool) || !arguments.iter().all(is_plain) {
@@ -33,8 +53,12 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_call_is_read_as_clap_reads_it() {
+    fn a_plain_command_is_read_as_clap_reads_it() {
         for line in [
+            "capstan list",
+            "x list --json",
+            "capstan tools",
+            "capstan tools --json",
             "capstan call s__t",
             "capstan call s:t a=b c:=1",
             "capstan call s:t -",
@@ -67,6 +91,11 @@ mod tests {
             "capstan tools s__t",
             "capstan prompt p a",
             "capstan Call s__t",
+            "capstan list --refresh",
+            "capstan --json list",
+            "capstan list x",
+            "capstan tools f --json",
+            "capstan tools --help",
         ] {
             assert!(read(&words(line)).is_none(), "{line}");
         }

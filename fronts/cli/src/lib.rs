@@ -103,6 +103,9 @@ pub async fn run(cli: Cli, services: Services) -> Exit {
         () = interrupted(), if !ends_itself => Ok(Exit::Interrupted),
         result = commands::run(&context, &cli) => result,
     };
+    if !matches!(result, Ok(Exit::Interrupted)) {
+        context.save_lists().await;
+    }
     context.close().await;
     keyboard.restore();
     let exit = match result {

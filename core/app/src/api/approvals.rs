@@ -9,7 +9,7 @@ use futures::future::select;
 use serde::{Deserialize, Serialize};
 
 use super::{Interact, Local, Operation};
-use crate::{AppError, ErrorKind};
+use crate::{AppError, ErrorKind, HubPurpose};
 
 /// Maximum wait of one request for a change.
 const MAX_WAIT: Duration = Duration::from_secs(30);
@@ -66,6 +66,7 @@ pub struct ApprovalAnswered {
 
 impl Operation for ListApprovals {
     const NAME: &'static str = "approvals/list";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = OpenApprovals;
 
     fn run<'a>(
@@ -88,6 +89,7 @@ impl Operation for ListApprovals {
 
 impl Operation for ShowApproval {
     const NAME: &'static str = "approvals/show";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = OpenQuestion;
 
     fn run<'a>(
@@ -101,6 +103,7 @@ impl Operation for ShowApproval {
 
 impl Operation for AnswerApproval {
     const NAME: &'static str = "approvals/answer";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = ApprovalAnswered;
 
     fn run<'a>(

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::interact::{self, Asker, Misfit};
 use super::{Interact, Local, Operation, operator};
-use crate::AppError;
+use crate::{AppError, HubPurpose};
 
 /// Runs a tool; the front is asked for the arguments once the schema is known.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,6 +40,7 @@ pub(super) struct Refusal {
 
 impl Operation for CallTool {
     const NAME: &'static str = "tools/call";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = Called;
 
     fn run<'a>(

@@ -7,8 +7,8 @@ use capstan_model::ServerName;
 use serde::{Deserialize, Serialize};
 
 use super::{Interact, Local, Operation};
-use crate::AppError;
 use crate::reload::{Changed, LiveConfig};
+use crate::{AppError, HubPurpose};
 
 /// Adds a server to the running gateway without writing it to a file.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +43,7 @@ pub struct Reloaded {
 
 impl Operation for AddServer {
     const NAME: &'static str = "servers/add";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = ServerName;
 
     fn run<'a>(
@@ -56,6 +57,7 @@ impl Operation for AddServer {
 
 impl Operation for RemoveServer {
     const NAME: &'static str = "servers/remove";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = String;
 
     fn run<'a>(
@@ -69,6 +71,7 @@ impl Operation for RemoveServer {
 
 impl Operation for Reload {
     const NAME: &'static str = "config/reload";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = Reloaded;
 
     fn run<'a>(

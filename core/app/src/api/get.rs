@@ -10,14 +10,18 @@ use capstan_model::{ServerName, ServerState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::{Interact, Local, Operation};
-use crate::{AppError, scope_word};
+use super::list::count_visible;
+use super::reading::saved_at;
+use super::{Interact, Local, Operation, Reading, Source};
+use crate::{AppError, HubPurpose, scope_word};
 
 /// Shows one server; the result is a map in display order.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct GetServer {
     /// The slug or display name.
     pub name: String,
+    /// How the lists are read.
+    pub reading: Reading,
 }
 
 /// Lines of stderr shown for a failed server.
@@ -25,6 +29,7 @@ const STDERR_SHOWN: usize = 10;
 
 impl Operation for GetServer {
     const NAME: &'static str = "servers/get";
+    const PURPOSE: HubPurpose = HubPurpose::Lists;
     type Output = Map<String, Value>;
 
     fn run<'a>(
@@ -50,7 +55,14 @@ async fn get(
     if !hub.has(&entry.name) {
         return Err(AppError::not_found(format!("server `{}` is not in use", asked.name)));
     }
-    front.status(&format!("starting `{}`", entry.name));
+    let saved = saved_at(hub, &entry.name, Listing::Tools, asked.reading);
+    if saved.is_none() {
+        front.status(&format!("starting `{}`", entry.name));
+    }
+    if asked.reading.source == Source::Servers {
+        // Its state tells the reason of a failure.
+        drop(hub.start(&entry.name).await);
+    }
     let about = hub.introduce(&entry.name).await.ok();
     let mut shown = Map::new();
     let mut set = |key: &str, value: Value| {
@@ -81,7 +93,12 @@ async fn get(
     counts(hub, &entry.name, about.as_deref(), &mut set).await;
     let state = hub.state(&entry.name);
     let reason = state.as_ref().and_then(ServerState::reason);
+    set("discovery", json!(discovery(state.as_ref(), about.is_some())));
     set("state", json!(state.as_ref().map(|state| state.name().as_str())));
+    if let Some(seen) = saved {
+        set("stale", json!(true));
+        set("seen", json!(seen));
+    }
     set("error", json!(reason));
     if reason.is_some() {
         let lines = hub.stderr(&entry.name);
@@ -108,12 +125,28 @@ async fn counts(
         ("resources", Listing::Resources),
         ("templates", Listing::Templates),
     ] {
-        if let Ok(items) = hub.list(server, listing, Freshness::Known).await {
-            let count = match listing {
-                Listing::Tools => hub.count_usable(&items),
-                Listing::Prompts | Listing::Resources | Listing::Templates => items.len(),
-            };
-            set(key, json!(count));
+        // A list that was never read does not start a server that is known.
+        let is_connected =
+            matches!(hub.state(server), Some(ServerState::Connected | ServerState::Degraded(_)));
+        if !is_connected && hub.saved_at(server, listing).is_none() {
+            continue;
         }
+        if let Ok(items) = hub.list(server, listing, Freshness::Remembered).await {
+            let all = items.len();
+            let count = count_visible(hub, server, listing, items);
+            set(key, json!(count));
+            if listing == Listing::Tools && count < all {
+                set("hidden", json!(all - count));
+            }
+        }
+    }
+}
+
+/// How far the server's lists are known.
+fn discovery(state: Option<&ServerState>, is_known: bool) -> &'static str {
+    match state {
+        Some(ServerState::Connecting) => "in_progress",
+        _ if is_known => "completed",
+        _ => "not_started",
     }
 }

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use capstan_hub::Hub;
-use capstan_hub::catalog::{Gathered, Patience};
+use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{BoxFuture, Listing};
-use capstan_model::{Kind, ServerName, ServerState};
+use capstan_model::{Kind, ServerName, ServerState, Target};
 use capstan_wire::{Json, object};
 use serde::{Deserialize, Serialize};
 
 use super::interact::{Need, Slot};
+use super::reading::{Provenance, ReadLists, Reading};
 use super::{Interact, Local, NoServers, Operation, operator};
-use crate::AppError;
+use crate::{AppError, HubPurpose};
 
 /// Lists resources or templates.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,8 +21,8 @@ pub struct ListResources {
     pub server: Option<String>,
     /// Templates instead of resources.
     pub templates: bool,
-    /// How long to wait for servers.
-    pub wait: Patience,
+    /// How the lists are read.
+    pub reading: Reading,
 }
 
 /// Lists prompts; the name of a prompt shows only that one.
@@ -29,8 +30,8 @@ pub struct ListResources {
 pub struct ListPrompts {
     /// A server or a prompt; `None` for all prompts.
     pub name: Option<String>,
-    /// How long to wait for servers.
-    pub wait: Patience,
+    /// How the lists are read.
+    pub reading: Reading,
 }
 
 /// The result of [`ListResources`] and [`ListPrompts`].
@@ -55,6 +56,9 @@ pub struct ListedItem {
     pub name: String,
     /// The definition, as the server wrote it.
     pub definition: Json,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub provenance: Provenance,
 }
 
 /// Servers that are missing from a list.
@@ -68,6 +72,7 @@ pub struct Missing {
 
 impl Operation for ListResources {
     const NAME: &'static str = "resources/list";
+    const PURPOSE: HubPurpose = HubPurpose::Lists;
     type Output = Items;
 
     fn run<'a>(
@@ -78,17 +83,18 @@ impl Operation for ListResources {
         Box::pin(async move {
             local.tell_problems_of_list(&**front);
             let listing = if self.templates { Listing::Templates } else { Listing::Resources };
-            let gathered = match &self.server {
-                Some(server) => local.gather_one(&**front, listing, server).await?,
-                None => local.gather(&**front, listing, self.wait).await,
+            let read = match &self.server {
+                Some(server) => local.gather_one(&**front, listing, server, self.reading).await?,
+                None => local.gather(&**front, listing, self.reading).await,
             };
-            Ok(Items::new(local, &gathered, Kind::Resource))
+            Ok(Items::new(local, &read, Kind::Resource))
         })
     }
 }
 
 impl Operation for ListPrompts {
     const NAME: &'static str = "prompts/list";
+    const PURPOSE: HubPurpose = HubPurpose::Lists;
     type Output = Items;
 
     fn run<'a>(
@@ -99,22 +105,17 @@ impl Operation for ListPrompts {
         Box::pin(async move {
             local.tell_problems_of_list(&**front);
             if let Some(name) = self.name.as_deref().filter(|name| local.names_item(name)) {
-                front.status(&format!("looking for `{name}`"));
-                let (id, prompt) = local.hub.find_prompt(&operator(), name).await?;
-                let item = ListedItem {
-                    server: id.server,
-                    name: prompt.name,
-                    definition: prompt.definition,
-                };
+                let item = find_prompt(local, &**front, name, self.reading).await?;
                 let missing = Missing::default();
                 return Ok(Items { items: vec![item], named: true, missing, none: None });
             }
-            let gathered = match &self.name {
-                Some(server) => local.gather_one(&**front, Listing::Prompts, server).await?,
-                None => local.gather(&**front, Listing::Prompts, self.wait).await,
+            let (listing, reading) = (Listing::Prompts, self.reading);
+            let read = match &self.name {
+                Some(server) => local.gather_one(&**front, listing, server, reading).await?,
+                None => local.gather(&**front, listing, reading).await,
             };
-            local.remember(Kind::Prompt, &gathered);
-            Ok(Items::new(local, &gathered, Kind::Prompt))
+            local.remember(Kind::Prompt, &read);
+            Ok(Items::new(local, &read, Kind::Prompt))
         })
     }
 }
@@ -122,17 +123,18 @@ impl Operation for ListPrompts {
 // === impl Items ===
 
 impl Items {
-    fn new(local: &Local, gathered: &Gathered, kind: Kind) -> Self {
-        let visible = local.hub.visible_items(gathered, kind, &operator());
+    fn new(local: &Local, read: &ReadLists, kind: Kind) -> Self {
+        let visible = local.hub.visible_items(&read.gathered, kind, &operator());
         let items = visible.into_iter().map(|(server, item)| ListedItem {
             server: server.clone(),
             name: item.name.clone(),
             definition: item.definition.clone(),
+            provenance: read.provenance(server),
         });
         Self {
             items: items.collect(),
             named: false,
-            missing: Missing::of(&local.hub, gathered),
+            missing: Missing::of(&local.hub, &read.gathered),
             none: local.none(),
         }
     }
@@ -159,6 +161,38 @@ impl Missing {
             pending: gathered.pending.clone(),
         }
     }
+
+    /// True if no server is missing.
+    pub fn is_empty(&self) -> bool {
+        self.failed.is_empty() && self.pending.is_empty()
+    }
+}
+
+/// Finds a prompt in a saved list if there is one, else in that of its server.
+async fn find_prompt(
+    local: &Local,
+    front: &dyn Interact,
+    name: &str,
+    reading: Reading,
+) -> Result<ListedItem, AppError> {
+    let target = Target::prompt(name);
+    for id in local.hub.ids_of(&target) {
+        if let Some(read) = local.saved_list(Listing::Prompts, &id.server, reading).await {
+            let found = Items::new(local, &read, Kind::Prompt).items.into_iter();
+            if let Some(item) = found.into_iter().find(|item| item.name == id.item) {
+                return Ok(item);
+            }
+        }
+    }
+    front.status(&format!("looking for `{name}`"));
+    let (id, prompt) = local.hub.find_prompt(&operator(), name).await?;
+    let provenance = Provenance::default();
+    Ok(ListedItem {
+        server: id.server,
+        name: prompt.name,
+        definition: prompt.definition,
+        provenance,
+    })
 }
 
 /// The arguments that a prompt declares, in declaration order.

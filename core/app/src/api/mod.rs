@@ -1,17 +1,19 @@
 //! The typed API: operations on servers, run here or in a running gateway.
 //!
 //! Each file beside this one is an operation: its parameters, its result and its implementation.
-//! `interact` defines the events and questions of a running operation, `remote` the form that
-//! travels over the control socket.
+//! `interact` defines the events and questions of a running operation, `reading` gets the lists of
+//! servers, `remote` is the form that travels over the control socket.
 //!
 //! **Invariant:** a result is data. The calling front renders it, so that output does not depend on
 //! whether the operation ran here or in a gateway.
 
 mod interact;
+mod reading;
 mod remote;
 mod approvals;
 mod changes;
 mod list;
+mod definitions;
 mod get;
 mod items;
 mod tools;
@@ -23,10 +25,9 @@ use std::sync::Arc;
 
 use capstan_config::{Problem, Severity};
 use capstan_hub::Hub;
-use capstan_hub::catalog::{Gathered, Patience, Typing};
-use capstan_hub::ports::{BoxFuture, Item, Listing};
-use capstan_model::{Caller, Front, Kind, ServerName};
-use capstan_wire::{Json, object};
+use capstan_hub::catalog::Typing;
+use capstan_hub::ports::BoxFuture;
+use capstan_model::{Caller, Front, ServerName};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -35,12 +36,14 @@ pub use approvals::{
 };
 pub use call::{CallTool, Called};
 pub use changes::{AddServer, Reload, Reloaded, RemoveServer};
+pub use definitions::{Definitions, ListDefinitions, ServerDefinitions};
 pub use get::GetServer;
 pub use interact::{Answer, Ask, CallQuestion, Event, Form, Interact, Misfit, Need, Slot};
 pub use items::{Items, ListPrompts, ListResources, ListedItem, Missing};
 pub use list::{ListServers, ServerRow, Servers, configured_servers};
 pub use prompt::{CompletePrompt, GetPrompt};
 pub use read::{CompleteTemplate, ReadResource};
+pub use reading::{Provenance, ReadLists, Reading, Source};
 pub(crate) use remote::run_in;
 pub use remote::{Remote, VERSION, answer, ask_front, tell_front};
 pub use tools::{ListTools, ToolRow, Tools};
@@ -48,12 +51,15 @@ pub use tools::{ListTools, ToolRow, Tools};
 use interact::Asker;
 
 use crate::reload::LiveConfig;
-use crate::{AppError, NameCache, Setup, Usage};
+use crate::{AppError, HubPurpose, NameCache, Setup, Usage};
 
 /// One operation of the API.
 pub trait Operation: Serialize + DeserializeOwned + Send + Sync + 'static {
     /// The name on the control socket.
     const NAME: &'static str;
+
+    /// The purpose of the hub that it needs.
+    const PURPOSE: HubPurpose;
 
     /// The result.
     type Output: Serialize + DeserializeOwned + Send;
@@ -122,37 +128,6 @@ impl Local {
         }
     }
 
-    /// Gathers a list from all servers.
-    pub async fn gather(&self, front: &dyn Interact, listing: Listing, wait: Patience) -> Gathered {
-        let waits = "waiting for the servers";
-        front.status(waits);
-        let total = self.hub.servers().len();
-        let mut answered = 0;
-        self.hub
-            .gather(listing, wait, &mut |_| {
-                answered += 1;
-                front.status(&format!("{waits} ({answered} of {total} have answered)"));
-            })
-            .await
-    }
-
-    /// Gathers a list from one server, by its slug or display name.
-    ///
-    /// # Errors
-    /// If there is no such server, or it cannot be used.
-    pub async fn gather_one(
-        &self,
-        front: &dyn Interact,
-        listing: Listing,
-        name: &str,
-    ) -> Result<Gathered, AppError> {
-        let entry = self.setup.server(name)?;
-        let items = read::of_server(self, front, listing, &entry.name).await?;
-        let mut gathered = Gathered::default();
-        gathered.lists.insert(entry.name.clone(), items);
-        Ok(gathered)
-    }
-
     /// The reason why there is nothing to list; `None` if there are servers.
     pub fn none(&self) -> Option<NoServers> {
         match (self.hub.servers().len(), self.switched_off) {
@@ -160,22 +135,6 @@ impl Local {
             (0, false) => Some(NoServers::NotConfigured),
             (_, _) => None,
         }
-    }
-
-    /// Caches the names of gathered items for completions.
-    pub fn remember(&self, kind: Kind, gathered: &Gathered) {
-        let Some(names) = &self.names else { return };
-        for (server, items) in &gathered.lists {
-            let plain = capstan_hub::catalog::names(items).filter(|name| is_plain(name));
-            names.remember(kind, server, plain.map(ToOwned::to_owned).collect());
-        }
-        let of_items = |items: &Arc<[Item]>| {
-            let plain = items.iter().filter(|item| is_plain(&item.name));
-            plain.map(|item| (item.name.clone(), arguments_of(kind, &item.definition))).collect()
-        };
-        let lists = gathered.lists.iter();
-        let arguments = lists.map(|(server, items)| (server.clone(), of_items(items)));
-        names.remember_arguments(kind, arguments.collect());
     }
 
     /// Completes the value of an argument that is being typed.
@@ -213,24 +172,6 @@ impl Local {
 /// The caller of an operation: the person whose configuration this is.
 pub(crate) fn operator() -> Caller {
     Caller::operator(Front::Cli)
-}
-
-/// The names of an item's arguments that a shell can complete.
-fn arguments_of(kind: Kind, definition: &Json) -> Vec<String> {
-    let names: Vec<String> = match kind {
-        Kind::Tool => {
-            let properties = object::at_path(definition, "inputSchema.properties");
-            let members = properties.and_then(|all| object::members(&all).ok());
-            members.unwrap_or_default().into_iter().map(|(name, _)| name).collect()
-        }
-        Kind::Prompt => {
-            let list = object::get(definition, "arguments");
-            let items = list.and_then(|list| object::items(&list).ok()).unwrap_or_default();
-            items.iter().filter_map(|item| object::get_string(item, "name")).collect()
-        }
-        Kind::Resource => Vec::new(),
-    };
-    names.into_iter().filter(|name| is_plain(name)).collect()
 }
 
 /// True if a name has only characters that are safe on the command line of every shell.

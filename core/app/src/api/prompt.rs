@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::call::Refusal;
 use super::interact::{self, Asker, Misfit};
 use super::items::{Missing, slots};
-use super::{Event, Interact, Local, Operation, operator};
-use crate::{AppError, nearest};
+use super::{Event, Interact, Local, Operation, Reading, Source, operator};
+use crate::{AppError, HubPurpose, nearest};
 
 /// Gets a prompt; the front is asked for the argument values once the arguments are known.
 #[derive(Debug, Serialize, Deserialize)]
@@ -41,6 +41,7 @@ pub struct CompletePrompt {
 
 impl Operation for GetPrompt {
     const NAME: &'static str = "prompts/get";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = Json;
 
     fn run<'a>(
@@ -73,6 +74,7 @@ impl Operation for GetPrompt {
 
 impl Operation for CompletePrompt {
     const NAME: &'static str = "prompts/complete";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = Vec<String>;
 
     fn run<'a>(
@@ -124,8 +126,10 @@ async fn find_bare(
     name: &str,
     wait: Patience,
 ) -> Result<(ItemId, Item), Refusal> {
-    let gathered = local.gather(front, Listing::Prompts, wait).await;
-    local.remember(Kind::Prompt, &gathered);
+    let reading = Reading { source: Source::Saved, wait };
+    let read = local.gather(front, Listing::Prompts, reading).await;
+    local.remember(Kind::Prompt, &read);
+    let gathered = read.gathered;
     let visible = local.hub.visible_items(&gathered, Kind::Prompt, &operator());
     let id = |server: &ServerName| ItemId { server: server.clone(), item: name.to_owned() };
     let found: Vec<_> = visible.iter().filter(|(_, item)| item.name == name).collect();

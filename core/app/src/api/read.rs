@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::call::Refusal;
 use super::interact::{self, Asker, Misfit, Slot};
 use super::{Interact, Local, Operation, operator};
-use crate::{AppError, nearest};
+use crate::{AppError, HubPurpose, nearest};
 
 /// Reads a resource: a URI, the name of a resource, or a template with values.
 #[derive(Debug, Serialize, Deserialize)]
@@ -50,6 +50,7 @@ struct Shape {
 
 impl Operation for ReadResource {
     const NAME: &'static str = "resources/read";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = Json;
 
     fn run<'a>(
@@ -96,6 +97,7 @@ async fn read(
 
 impl Operation for CompleteTemplate {
     const NAME: &'static str = "resources/complete";
+    const PURPOSE: HubPurpose = HubPurpose::Calls;
     type Output = Vec<String>;
 
     fn run<'a>(

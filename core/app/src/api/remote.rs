@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AddServer, Answer, AnswerApproval, CallTool, CompletePrompt, CompleteTemplate, GetPrompt,
-    GetServer, Interact, ListApprovals, ListPrompts, ListResources, ListServers, ListTools, Local,
-    Operation, ReadResource, Reload, RemoveServer, ShowApproval,
+    GetServer, Interact, ListApprovals, ListDefinitions, ListPrompts, ListResources, ListServers,
+    ListTools, Local, Operation, ReadResource, Reload, RemoveServer, ShowApproval,
 };
 use crate::gateways::Selected;
 use crate::{AppError, ControlFault, ControlSocket, ErrorKind, Gateways, NotRun, Which};
 
 /// The version of the API. A gateway refuses a request with any other version without running it.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// The servers of a running gateway.
 pub struct Remote<'a> {
@@ -138,6 +138,7 @@ pub async fn answer(
         RemoveServer::NAME => run::<RemoveServer>(&params, local, front).await,
         Reload::NAME => run::<Reload>(&params, local, front).await,
         ListTools::NAME => run::<ListTools>(&params, local, front).await,
+        ListDefinitions::NAME => run::<ListDefinitions>(&params, local, front).await,
         CallTool::NAME => run::<CallTool>(&params, local, front).await,
         ListResources::NAME => run::<ListResources>(&params, local, front).await,
         ReadResource::NAME => run::<ReadResource>(&params, local, front).await,
@@ -335,11 +336,11 @@ mod tests {
     #[tokio::test]
     async fn a_gateway_runs_nothing_for_another_version_or_configuration() {
         for (request, reason) in [
-            (r#"{"version":3,"operation":"servers/get","params":{"name":"s"}}"#, "version 2"),
-            (r#"{"version":2,"operation":"servers/explode","params":{}}"#, "no operation"),
-            (r#"{"version":2,"operation":"servers/get","params":{}}"#, "parameters"),
+            (r#"{"version":2,"operation":"servers/get","params":{"name":"s"}}"#, "version 3"),
+            (r#"{"version":3,"operation":"servers/explode","params":{}}"#, "no operation"),
+            (r#"{"version":3,"operation":"servers/get","params":{}}"#, "parameters"),
             (
-                r#"{"version":2,"operation":"servers/get","params":{"name":"s"},"digest":"x"}"#,
+                r#"{"version":3,"operation":"servers/get","params":{"name":"s"},"digest":"x"}"#,
                 "another configuration",
             ),
             (r#"{"operation":"servers/get"}"#, "cannot be parsed"),
@@ -348,10 +349,10 @@ mod tests {
             assert!(refused.contains(reason), "{request}: {refused}");
         }
         let ran = answered(
-            r#"{"version":2,"operation":"servers/get","params":{"name":"s"},"digest":"d1g3st"}"#,
+            r#"{"version":3,"operation":"servers/remove","params":{"name":"s"},"digest":"d1g3st"}"#,
         );
         let error = ran.await.unwrap().to_string();
-        assert!(error.contains("no server named `s`"), "{error}");
+        assert!(error.contains("no gateway runs in this process"), "{error}");
     }
 
     #[test]

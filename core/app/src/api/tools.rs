@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use capstan_hub::Hub;
-use capstan_hub::catalog::{Gathered, Patience, Provider, ToolView};
+use capstan_hub::catalog::{Provider, ToolView};
 use capstan_hub::ports::{BoxFuture, Listing};
-use capstan_model::{CallError, Effect, ItemId, Kind, ServerName};
+use capstan_model::{CallError, Effect, ItemId, Kind, ServerName, Target};
 use capstan_wire::Json;
 use serde::{Deserialize, Serialize};
 
 use super::items::Missing;
+use super::reading::{Provenance, ReadLists, Reading};
 use super::{Interact, Local, NoServers, Operation, operator};
-use crate::AppError;
+use crate::{AppError, HubPurpose};
 
 /// Lists tools; the name of a tool shows only that one.
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,8 +21,8 @@ pub struct ListTools {
     pub name: Option<String>,
     /// The model provider whose names and schemas are used.
     pub provider: Option<Provider>,
-    /// How long to wait for servers.
-    pub wait: Patience,
+    /// How the lists are read.
+    pub reading: Reading,
 }
 
 /// The result of [`ListTools`].
@@ -65,6 +66,9 @@ pub struct ToolRow {
     /// The name for a model provider, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub public_name: Option<String>,
+    /// Where it comes from.
+    #[serde(flatten)]
+    pub provenance: Provenance,
 }
 
 /// The tools that are listed for a provider.
@@ -76,6 +80,7 @@ enum Wanted {
 
 impl Operation for ListTools {
     const NAME: &'static str = "tools/list";
+    const PURPOSE: HubPurpose = HubPurpose::Lists;
     type Output = Tools;
 
     fn run<'a>(
@@ -88,23 +93,23 @@ impl Operation for ListTools {
             local.tell_problems_of_list(front);
             match (self.provider, &self.name) {
                 (Some(provider), name) => {
-                    for_provider(local, front, provider, name.as_deref(), self.wait).await
+                    for_provider(local, front, provider, name.as_deref(), self.reading).await
                 }
                 (None, None) => {
-                    let gathered = local.gather(front, Listing::Tools, self.wait).await;
-                    local.remember(Kind::Tool, &gathered);
-                    Ok(Tools { none: local.none(), ..Tools::of(local, &gathered) })
+                    let read = local.gather(front, Listing::Tools, self.reading).await;
+                    local.remember(Kind::Tool, &read);
+                    Ok(Tools { none: local.none(), ..Tools::of(local, &read) })
                 }
                 (None, Some(name)) if local.names_item(name) => {
-                    front.status(&format!("looking for `{name}`"));
-                    let tool = local.hub.find_tool(&operator(), name).await?;
-                    let tools = vec![ToolRow::new(&tool, tool.input_schema())];
-                    Ok(Tools { tools, named: true, ..Tools::of(local, &Gathered::default()) })
+                    let (tool, provenance) = find_tool(local, front, name, self.reading).await?;
+                    let tools = vec![ToolRow::new(&tool, tool.input_schema(), provenance)];
+                    Ok(Tools { tools, named: true, ..Tools::of(local, &ReadLists::default()) })
                 }
                 (None, Some(name)) => {
-                    let gathered = local.gather_one(front, Listing::Tools, name).await?;
-                    local.remember(Kind::Tool, &gathered);
-                    Ok(Tools::of(local, &gathered))
+                    let reading = self.reading;
+                    let read = local.gather_one(front, Listing::Tools, name, reading).await?;
+                    local.remember(Kind::Tool, &read);
+                    Ok(Tools::of(local, &read))
                 }
             }
         })
@@ -118,24 +123,24 @@ async fn for_provider(
     front: &dyn Interact,
     provider: Provider,
     name: Option<&str>,
-    wait: Patience,
+    reading: Reading,
 ) -> Result<Tools, AppError> {
     let hub = &*local.hub;
-    let wanted = Wanted::new(local, name).await?;
-    let mut gathered = local.gather(front, Listing::Tools, wait).await;
-    hub.name_tools(&gathered, provider.alphabet());
-    local.remember(Kind::Tool, &gathered);
-    gathered.lists.retain(|server, _| wanted.is_of(server));
-    let mut hidden = hub.hidden_tools(&gathered, &operator());
+    let wanted = Wanted::new(local, front, name, reading).await?;
+    let mut read = local.gather(front, Listing::Tools, reading).await;
+    hub.name_tools(&read.gathered, provider.alphabet());
+    local.remember(Kind::Tool, &read);
+    read.gathered.lists.retain(|server, _| wanted.is_of(server));
+    let mut hidden = hub.hidden_tools(&read.gathered, &operator());
     let mut tools = Vec::new();
-    let visible = hub.visible_tools(&gathered, &operator());
+    let visible = hub.visible_tools(&read.gathered, &operator());
     for tool in visible.iter().filter(|tool| wanted.has(&tool.id)) {
-        match offer(hub, tool, provider) {
+        match offer(hub, tool, provider, read.provenance(&tool.id.server)) {
             Ok(row) => tools.push(row),
             Err(error) => hidden.push(error),
         }
     }
-    let found = Tools::of(local, &gathered);
+    let found = Tools::of(local, &read);
     if let Wanted::One(id) = wanted {
         let is_it = |error: &CallError| matches!(error, CallError::Hidden { item, .. } if *item == id.to_string());
         return match (tools.is_empty(), hidden.into_iter().find(is_it)) {
@@ -147,12 +152,39 @@ async fn for_provider(
     Ok(Tools { tools, hidden: texts(&hidden), ..found })
 }
 
-fn offer(hub: &Hub, tool: &ToolView, provider: Provider) -> Result<ToolRow, CallError> {
+/// Finds a tool in a saved list if there is one, else in that of its server.
+async fn find_tool(
+    local: &Local,
+    front: &dyn Interact,
+    name: &str,
+    reading: Reading,
+) -> Result<(ToolView, Provenance), AppError> {
+    let target = Target::tool(name);
+    for id in local.hub.ids_of(&target) {
+        if let Some(read) = local.saved_list(Listing::Tools, &id.server, reading).await {
+            let visible = local.hub.visible_tools(&read.gathered, &operator()).into_iter();
+            let is_it = |tool: &ToolView| tool.id == id || tool.shown_id() == id;
+            if let Some(tool) = visible.into_iter().find(is_it) {
+                return Ok((tool, read.provenance(&id.server)));
+            }
+        }
+    }
+    front.status(&format!("looking for `{name}`"));
+    Ok((local.hub.find_tool(&operator(), name).await?, Provenance::default()))
+}
+
+fn offer(
+    hub: &Hub,
+    tool: &ToolView,
+    provider: Provider,
+    provenance: Provenance,
+) -> Result<ToolRow, CallError> {
     let hidden = |reason: String| CallError::Hidden { item: tool.id.to_string(), reason };
     let schema = provider.fit(&tool.input_schema()).map_err(|unfit| hidden(unfit.to_string()))?;
     let name = hub.catalog().names.public(Kind::Tool, provider.alphabet(), &tool.id);
     let name = name.ok_or_else(|| hidden("it has no name".to_owned()))?;
-    Ok(ToolRow { public_name: Some(name.to_string()), ..ToolRow::new(tool, schema) })
+    let row = ToolRow::new(tool, schema, provenance);
+    Ok(ToolRow { public_name: Some(name.to_string()), ..row })
 }
 
 fn texts(errors: &[CallError]) -> Vec<String> {
@@ -162,13 +194,16 @@ fn texts(errors: &[CallError]) -> Vec<String> {
 // === impl Tools ===
 
 impl Tools {
-    fn of(local: &Local, gathered: &Gathered) -> Self {
-        let visible = local.hub.visible_tools(gathered, &operator());
-        let row = |tool: &ToolView| ToolRow::new(tool, tool.input_schema());
+    fn of(local: &Local, read: &ReadLists) -> Self {
+        let gathered = &read.gathered;
+        let (visible, hidden) = local.hub.visible_and_hidden_tools(gathered, &operator());
+        let row = |tool: &ToolView| {
+            ToolRow::new(tool, tool.input_schema(), read.provenance(&tool.id.server))
+        };
         Self {
             tools: visible.iter().map(row).collect(),
             named: false,
-            hidden: texts(&local.hub.hidden_tools(gathered, &operator())),
+            hidden: texts(&hidden),
             missing: Missing::of(&local.hub, gathered),
             none: None,
             required: local.required(gathered.failed.keys()),
@@ -179,7 +214,7 @@ impl Tools {
 // === impl ToolRow ===
 
 impl ToolRow {
-    fn new(tool: &ToolView, input_schema: Json) -> Self {
+    fn new(tool: &ToolView, input_schema: Json, provenance: Provenance) -> Self {
         Self {
             id: tool.shown_id().to_string(),
             server: tool.id.server.clone(),
@@ -190,6 +225,7 @@ impl ToolRow {
             tokens: tool.tokens,
             input_schema,
             public_name: None,
+            provenance,
         }
     }
 
@@ -203,10 +239,15 @@ impl ToolRow {
 // === impl Wanted ===
 
 impl Wanted {
-    async fn new(local: &Local, name: Option<&str>) -> Result<Self, AppError> {
+    async fn new(
+        local: &Local,
+        front: &dyn Interact,
+        name: Option<&str>,
+        reading: Reading,
+    ) -> Result<Self, AppError> {
         let Some(name) = name else { return Ok(Self::All) };
         if local.names_item(name) {
-            let tool = local.hub.find_tool(&operator(), name).await?;
+            let (tool, _) = find_tool(local, front, name, reading).await?;
             return Ok(Self::One(tool.id));
         }
         Ok(Self::Of(local.setup.server(name)?.name.clone()))

@@ -420,7 +420,8 @@ fn write_config(
     now: &str,
     new: &str,
 ) -> Result<(), AppError> {
-    let change = |text: &str| if text == now { Ok(new.to_owned()) } else { Err(EditError::FileRaced) };
+    let change =
+        |text: &str| if text == now { Ok(new.to_owned()) } else { Err(EditError::FileRaced) };
     configs.edit(config, &change)
 }
 

@@ -11,6 +11,7 @@ use futures::future::join_all;
 
 use super::Check;
 use crate::Setup;
+use crate::api::operator;
 use crate::large_program::advice;
 
 /// Suggests a fix for one server.
@@ -29,7 +30,7 @@ pub async fn check_servers(
     limit: Duration,
 ) -> Vec<Check> {
     let is_checked = |name: &ServerName| only.is_none_or(|only| only == name);
-    let how = |name: &ServerName| if is_checked(name) { Ask::List } else { Ask::Nothing };
+    let how = |name: &ServerName| if is_checked(name) { Ask::Current } else { Ask::Nothing };
     let gathered = hub.gather_from(Listing::Tools, Patience::UpTo(limit), &how).await;
     let mut checks = of_pins(hub, &gathered);
     checks.extend(of_size(hub, setup, &gathered));
@@ -37,7 +38,7 @@ pub async fn check_servers(
     let servers = hub.servers().filter(|name| is_checked(name)).map(|name| async move {
         let (servers, failed) = (&setup.loaded.config.servers, gathered.failed.get(name));
         let remedy = Remedy { name, entry: servers.get(name), failed };
-        let tools = gathered.lists.get(name).map_or(0, |items| hub.count_usable(items));
+        let tools = gathered.lists.get(name).map(|items| in_words(hub, name, items));
         let answers = match hub.state(name) {
             // A server with a known list may still be unreachable.
             Some(ServerState::Connected | ServerState::Degraded(_)) => hub.check(name).await,
@@ -50,18 +51,18 @@ pub async fn check_servers(
             Err(error) => {
                 Check::error(format!("server {name}"), error.to_string(), remedy.of_failure(&[]))
             }
-            Ok(()) => of_server(hub, tools, limit, &remedy),
+            Ok(()) => of_server(hub, &tools.unwrap_or_default(), limit, &remedy),
         }
     });
     checks.splice(0..0, join_all(servers).await);
     checks
 }
 
-fn of_server(hub: &Hub, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> Check {
+fn of_server(hub: &Hub, tools: &str, limit: Duration, remedy: &Remedy<'_>) -> Check {
     let check = format!("server {}", remedy.name);
     let stderr = || hub.stderr(remedy.name);
     match hub.state(remedy.name).unwrap_or(ServerState::Idle) {
-        ServerState::Connected => Check::ok(check, format!("connected, {tools} tools")),
+        ServerState::Connected => Check::ok(check, format!("connected, {tools}")),
         ServerState::Idle | ServerState::Cached => Check::ok(check, "it offers nothing"),
         ServerState::Disabled => Check::ok(check, "switched off"),
         ServerState::AwaitingApproval => {
@@ -75,6 +76,15 @@ fn of_server(hub: &Hub, tools: usize, limit: Duration, remedy: &Remedy<'_>) -> C
             Check::warning(check, reason, remedy.of_failure(&stderr()))
         }
         ServerState::Failed(reason) => Check::error(check, reason, remedy.of_failure(&stderr())),
+    }
+}
+
+/// The number of tools that the operator may use, and of those that are hidden.
+fn in_words(hub: &Hub, server: &ServerName, tools: &[Item]) -> String {
+    let shown = hub.count_shown(server, tools, &operator());
+    match tools.len() - shown {
+        0 => format!("{shown} tools"),
+        hidden => format!("{shown} tools, {hidden} more are hidden"),
     }
 }
 

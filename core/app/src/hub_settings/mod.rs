@@ -23,7 +23,7 @@ use capstan_policy::Policy;
 pub use approvals::{ApprovalPorts, ClientTransport, command_approvals, gateway_approvals};
 pub use policy::{PolicyError, policy};
 pub use required::start_required;
-pub use supervision::supervision;
+pub use supervision::{saved_lists, supervision};
 pub use unmatched::warn_unmatched;
 
 /// Minimum limit on open server questions in a gateway, where many clients answer them.

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use capstan_config::{Config, Kind, Program, Remote, Server, ServerEntry, Start};
+use capstan_config::{
+    CliProgram, Config, Kind, OpenApi, Program, Remote, Server, ServerEntry, Start,
+};
 use capstan_hub::approvals::policy_version;
-use capstan_hub::life::{self, Supervision, Terms};
+use capstan_hub::life::{self, IdleRule, Supervision, Terms};
 use capstan_model::{ServerName, ServerState};
 
 use crate::usage::idle_rule;
@@ -36,6 +38,24 @@ pub fn supervision(
     Supervision::Full(Terms { start, idle: idle_rule(server.idle), key })
 }
 
+/// The supervision of a server in a command that lists: its lists are saved, and nothing else is
+/// done.
+pub fn saved_lists(
+    environment: &Environment,
+    machine: &dyn Machine,
+    config: &Config,
+    name: &ServerName,
+    state: &ServerState,
+) -> Supervision {
+    let entry = config.servers.get(name).filter(|_| *state == ServerState::Idle);
+    let Some((entry, server)) = entry.and_then(|entry| Some((entry, entry.status.as_ref().ok()?)))
+    else {
+        return Supervision::None;
+    };
+    let key = key(environment, machine, entry, server);
+    Supervision::Full(Terms { start: life::Start::OnDemand, idle: IdleRule::Never, key })
+}
+
 /// The key of a server's manifest, or `None` if the server cannot be started.
 ///
 /// Everything that can make it a different server changes the key.
@@ -56,7 +76,13 @@ fn key(
     let more = match &server.kind {
         Kind::Stdio(program) => program_parts(environment, machine, program)?,
         Kind::Http(remote) | Kind::Sse(remote) => remote_parts(remote),
-        Kind::Cli(_) | Kind::OpenApi(_) => return None,
+        Kind::Cli(cli) => {
+            let mut parts = program_parts(environment, machine, &cli.program)?;
+            let CliProgram { program: _, help, depth, only, presets } = cli;
+            parts.push(format!("{help:?} {depth} {only:?} {presets:?}"));
+            parts
+        }
+        Kind::OpenApi(document) => document_parts(environment, document),
     };
     Some(policy_version(parts.iter().chain(&more).map(String::as_str)))
 }
@@ -97,6 +123,19 @@ fn remote_parts(remote: &Remote) -> Vec<String> {
     let headers = remote.headers.iter();
     let headers = headers.flat_map(|(name, value)| [name.clone(), value.reveal().clone()]);
     std::iter::once(remote.url.clone()).chain(headers).collect()
+}
+
+/// The parts of the key for a document: its file or address, and everything that selects its tools.
+fn document_parts(environment: &Environment, openapi: &OpenApi) -> Vec<String> {
+    let OpenApi { document, base_url, tags, only, except, headers, auth } = openapi;
+    let file = environment.current_folder.join(document);
+    let mut parts = vec![document.clone(), base_url.clone().unwrap_or_default()];
+    parts.push(version(environment, &file).unwrap_or_default());
+    parts.push(format!("{tags:?} {only:?} {except:?}"));
+    parts.extend(headers.iter().flat_map(|(name, value)| [name.clone(), value.reveal().clone()]));
+    // Credentials do not change the tools, but which of them there are does.
+    parts.extend(auth.keys().cloned());
+    parts
 }
 
 /// The path, size and modification time of a file, which identify its version.
@@ -142,6 +181,11 @@ mod tests {
             entry("args = [\"s.py\"]\ncwd = \"/\""),
             plain.replace("servers.s", "servers.t"),
             plain.replace("/bin/sh", "/bin/ls"),
+            entry("type = \"cli\""),
+            entry("type = \"cli\"\ncli_only = [\"log\"]"),
+            "[servers.s]\nopenapi = \"a.yaml\"".to_owned(),
+            "[servers.s]\nopenapi = \"s.py\"".to_owned(),
+            "[servers.s]\nopenapi = \"a.yaml\"\nheaders = { A = \"1\" }".to_owned(),
             "[servers.s]\nurl = \"https://h/a\"".to_owned(),
             "[servers.s]\nurl = \"https://h/b\"".to_owned(),
             "[servers.s]\nurl = \"https://h/b\"\nheaders = { A = \"1\" }".to_owned(),
@@ -158,10 +202,10 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_and_a_server_without_a_connection_have_no_key() {
+    fn a_missing_program_has_no_key() {
         let missing = "[servers.s]\ncommand = \"/nowhere/at-all\"";
         assert_eq!(key_of("", "", missing), None);
-        let program = "[servers.s]\ntype = \"cli\"\ncommand = \"git\"";
+        let program = "[servers.s]\ntype = \"cli\"\ncommand = \"/nowhere/git\"";
         assert_eq!(key_of("", "", program), None);
     }
 }

@@ -55,6 +55,8 @@ pub enum Ask {
     List,
     /// A client needs the list, and waits at least this long for a server that was never seen.
     Await(Duration),
+    /// A client needs the list of the running server; a saved one is not sufficient.
+    Current,
 }
 
 /// The answers of the servers, in the order of the configuration.
@@ -90,6 +92,7 @@ pub(super) async fn gather(
             let freshness = match ask {
                 Ask::Glance => Freshness::Remembered,
                 Ask::List | Ask::Await(_) | Ask::Nothing => Freshness::Known,
+                Ask::Current => Freshness::Current,
             };
             let list = hub.judged(server, listing, freshness).await;
             (server.name().clone(), list.map(|(items, _)| items))
@@ -149,7 +152,7 @@ impl FirstWaits {
     fn of(chosen: &[(&Arc<Server>, Ask)], now: Duration) -> Self {
         let deadline = |(server, ask): &(&Arc<Server>, Ask)| match ask {
             Ask::Await(wait) => Some((server.name().clone(), now.saturating_add(*wait))),
-            Ask::Nothing | Ask::Glance | Ask::List => None,
+            Ask::Nothing | Ask::Glance | Ask::List | Ask::Current => None,
         };
         Self(chosen.iter().filter_map(deadline).collect())
     }

@@ -58,6 +58,15 @@ pub struct Catalog {
     pub overrides: Arc<Overrides>,
 }
 
+/// The tools of a server that a caller is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Their number.
+    pub tools: usize,
+    /// Estimated number of tokens that they cost a model.
+    pub tokens: usize,
+}
+
 impl Hub {
     /// Lists all servers concurrently, and calls `arrived` after each answer.
     ///
@@ -81,6 +90,18 @@ impl Hub {
         gather::gather(self, listing, patience, how, &mut |_| {}).await
     }
 
+    /// Lists all servers concurrently; `how` chooses for each server how it is asked. Calls
+    /// `arrived` after each answer.
+    pub async fn gather_with(
+        &self,
+        listing: Listing,
+        patience: Patience,
+        how: &(dyn Fn(&ServerName) -> Ask + Sync),
+        arrived: &mut (dyn FnMut(&ServerName) + Send),
+    ) -> Gathered {
+        gather::gather(self, listing, patience, how, arrived).await
+    }
+
     /// Returns the tools in `gathered` that `caller` could be permitted to call.
     ///
     /// A tool is listed if and only if calling it could be permitted and its schema can be used.
@@ -88,6 +109,23 @@ impl Hub {
     pub fn visible_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<ToolView> {
         let tools = self.permitted_tools(gathered, caller);
         tools.filter(|(_, item)| self.is_usable(item)).map(|(view, _)| view).collect()
+    }
+
+    /// Returns the tools of [`Self::visible_tools`] and the errors of [`Self::hidden_tools`] in one
+    /// pass.
+    pub fn visible_and_hidden_tools(
+        &self,
+        gathered: &Gathered,
+        caller: &Caller,
+    ) -> (Vec<ToolView>, Vec<CallError>) {
+        let (mut visible, mut hidden) = (Vec::new(), Vec::new());
+        for (view, item) in self.permitted_tools(gathered, caller) {
+            match self.refuse_bad_schema(&view.id, &item.definition, None) {
+                Ok(()) => visible.push(view),
+                Err(error) => hidden.push(error),
+            }
+        }
+        (visible, hidden)
     }
 
     /// Returns an error for each permitted tool in `gathered` that is hidden because of its schema.
@@ -189,10 +227,35 @@ impl Hub {
 
     /// Estimates how many tokens the tools of a server that `caller` sees cost a model.
     pub fn tokens(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> usize {
-        let usable = tools.iter().filter(|tool| self.is_usable(tool));
-        let views = usable.map(|tool| self.tool_view(server, tool));
-        let listed = |view: &ToolView| self.could_permit(&view.id, Kind::Tool, view.effect, caller);
-        views.filter(listed).map(|view| view.tokens).sum()
+        self.tally(server, tools, caller).tokens
+    }
+
+    /// Counts the tools of a server that `caller` is shown, and estimates their cost.
+    pub fn tally(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> Tally {
+        let cost = |(id, tool): &(ItemId, &Item)| match self.catalog.overrides.shown(id) {
+            Some(shown) => tool::tokens(&shown.definition),
+            None => tool::tokens(&tool.definition),
+        };
+        let mut tally = Tally::default();
+        for shown in self.shown(server, tools, caller) {
+            tally.tools += 1;
+            tally.tokens += cost(&shown);
+        }
+        tally
+    }
+
+    /// Returns the tools of a server that `caller` is shown.
+    fn shown<'a>(
+        &'a self,
+        server: &'a ServerName,
+        tools: &'a [Item],
+        caller: &'a Caller,
+    ) -> impl Iterator<Item = (ItemId, &'a Item)> {
+        let id = |tool: &Item| ItemId { server: server.clone(), item: tool.name.clone() };
+        let all = tools.iter().map(move |tool| (id(tool), tool));
+        all.filter(|(id, tool)| {
+            self.is_listed(id, Kind::Tool, &tool.definition, caller) && self.is_usable(tool)
+        })
     }
 
     /// True if `caller` is shown a tool: calling it could be permitted and its schema can be used.
@@ -200,6 +263,11 @@ impl Hub {
         let id = ItemId { server: server.clone(), item: tool.name.clone() };
         let effect = self.effect_of(&id, Kind::Tool, &tool.definition);
         self.could_permit(&id, Kind::Tool, effect, caller) && self.is_usable(tool)
+    }
+
+    /// Counts the tools of a server that `caller` is shown.
+    pub fn count_shown(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> usize {
+        self.shown(server, tools, caller).count()
     }
 
     /// True if `caller` is shown an item.

@@ -34,7 +34,7 @@ impl ToolView {
         Self {
             effect,
             description: object::get_string(&definition, "description").unwrap_or_default(),
-            tokens: definition.len().div_ceil(BYTES_PER_TOKEN),
+            tokens: tokens(&definition),
             id,
             name,
             definition,
@@ -68,6 +68,11 @@ pub(crate) fn check(id: &ItemId, definition: &Json, arguments: &Json) -> Result<
     schema
         .check(arguments)
         .map_err(|misfit| CallError::InvalidArguments { item: item(), problem: misfit.to_string() })
+}
+
+/// Estimates how many tokens a definition costs a model.
+pub(super) fn tokens(definition: &Json) -> usize {
+    definition.len().div_ceil(BYTES_PER_TOKEN)
 }
 
 /// Returns the schema of a tool's arguments. A missing schema allows everything.

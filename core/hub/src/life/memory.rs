@@ -4,6 +4,7 @@
 use std::sync::{Arc, Weak};
 
 use capstan_wire::object;
+use jiff::Timestamp;
 use rustc_hash::FxHashMap;
 
 use super::manifest::Manifest;
@@ -13,6 +14,8 @@ use crate::ports::{About, Item, Listing};
 #[derive(Default)]
 pub(super) struct Memory {
     pub(super) about: Option<Arc<About>>,
+    /// The time at which the server last confirmed it, exact to about a minute.
+    pub(super) seen: Option<Timestamp>,
     lists: FxHashMap<Listing, Known>,
 }
 
@@ -36,10 +39,10 @@ pub(super) enum News {
 // === impl Memory ===
 
 impl Memory {
-    pub(super) fn of(manifest: Manifest) -> Self {
+    pub(super) fn of(manifest: Manifest, seen: Timestamp) -> Self {
         let known = |items| Known { items, compared: None };
         let lists = manifest.lists.into_iter().map(|(listing, items)| (listing, known(items)));
-        Self { about: Some(manifest.about), lists: lists.collect() }
+        Self { about: Some(manifest.about), seen: Some(seen), lists: lists.collect() }
     }
 
     pub(super) fn manifest(&self) -> Option<Manifest> {

@@ -4,12 +4,13 @@
 //! being stopped, and everything that is listed or sent with it uses that one connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_wire::protocol;
 use futures::FutureExt;
+use jiff::{SignedDuration, Timestamp};
 use tracing::info;
 
 use super::holds::Holds;
@@ -19,13 +20,15 @@ use super::memory::{Memory, News};
 use super::supervisor::{Supervisor, lock};
 use crate::pipeline::{Message, Outgoing, System};
 use crate::ports::{
-    About, Backend, BoxFuture, Connection, Footprint, Item, Listener, Listing, Pace,
+    About, Backend, BoxFuture, Connection, Footprint, Item, Listener, Listing, Pace, SavedText,
 };
 use crate::{Answer, Freshness};
 
 /// How long an unused server without items is kept. Some servers add their items a moment after
 /// they have started.
 const WITHOUT_ITEMS: Duration = Duration::from_secs(10);
+/// The time after which a list that has not changed is confirmed again in the store.
+const CONFIRMED_FOR: SignedDuration = SignedDuration::from_secs(60);
 
 /// The supervision settings of a server.
 #[derive(Clone, Debug)]
@@ -46,9 +49,11 @@ pub enum Start {
     Eager,
     /// When a client requests a list.
     OnList,
-    /// On first use.
+    /// On first use. A server that had no items is started once, because no use would start it.
     #[default]
     Lazy,
+    /// On first use, and for no other reason.
+    OnDemand,
 }
 
 /// A server of a hub.
@@ -65,7 +70,8 @@ pub(crate) struct Server {
 /// The state of full supervision.
 pub(super) struct Care {
     pub(super) terms: Terms,
-    memory: Mutex<Memory>,
+    /// Read from the store on first use.
+    memory: OnceLock<Mutex<Memory>>,
     /// The time of the last ping.
     pub(super) checked: Mutex<Duration>,
     /// The reason why a connected server does not seem to answer.
@@ -101,24 +107,22 @@ impl Server {
         supervisor: &Arc<Supervisor>,
         terms: Terms,
     ) -> Arc<Self> {
-        let text = terms.key.as_ref().and_then(|key| supervisor.ports.manifests.load(key));
-        let manifest = text.and_then(Manifest::from_text);
-        let memory = manifest.map(Memory::of).unwrap_or_default();
-        // No use would start a server without items, which may have some by now.
-        let is_eager = match terms.start {
-            Start::Eager => true,
-            Start::Lazy => memory.has_no_items(),
-            Start::OnList => false,
-        };
+        let start = terms.start;
         let care = Care {
             terms,
-            memory: Mutex::new(memory),
+            memory: OnceLock::new(),
             checked: Mutex::default(),
             silent: Mutex::default(),
             compared: AtomicBool::new(false),
         };
         let server = Self::with(backend, Some(Arc::clone(supervisor)), Some(care));
         supervisor.begin_to_count(&server);
+        let is_eager = match start {
+            Start::Eager => true,
+            // No use would start a server without items, which may have some by now.
+            Start::Lazy => server.has_no_items(),
+            Start::OnList | Start::OnDemand => false,
+        };
         if is_eager {
             server.compare();
         }
@@ -166,7 +170,7 @@ impl Server {
 
     /// The server's identity, if it is known. Starts nothing.
     pub(crate) fn about(&self) -> Option<Arc<About>> {
-        let remembered = || lock(&self.care.as_ref()?.memory).about.clone();
+        let remembered = || self.memory(self.care.as_ref()?).about.clone();
         self.backend.about().or_else(remembered)
     }
 
@@ -182,11 +186,16 @@ impl Server {
         Some(Pace { calls_per_hour, stops_in })
     }
 
+    /// True if the server was seen, and had no items.
+    fn has_no_items(&self) -> bool {
+        self.care.as_ref().is_some_and(|care| self.memory(care).has_no_items())
+    }
+
     /// The time without use after which the server is stopped. One without items is not kept, except
     /// if the operator wants it to run.
     pub(super) fn idle_timeout(&self, care: &Care, calls_per_hour: f64) -> Option<Duration> {
         let timeout = care.terms.idle.timeout(calls_per_hour)?;
-        let has_no_items = lock(&care.memory).has_no_items();
+        let has_no_items = self.memory(care).has_no_items();
         Some(if has_no_items { timeout.min(WITHOUT_ITEMS) } else { timeout })
     }
 
@@ -244,7 +253,7 @@ impl Server {
 
     /// The saved list, or that of the last connection. Starts nothing.
     pub(crate) fn remembered(&self, listing: Listing) -> Option<Arc<[Item]>> {
-        lock(&self.care.as_ref()?.memory).list(listing)
+        self.memory(self.care.as_ref()?).list(listing)
     }
 
     /// Returns a list with the required freshness.
@@ -255,7 +264,7 @@ impl Server {
     ) -> Result<Arc<[Item]>, CallError> {
         let Some(care) = &self.care else { return self.current(listing).await };
         let is_connected = || is_connected(&self.backend.state());
-        let remembered = lock(&care.memory).list(listing);
+        let remembered = self.memory(care).list(listing);
         let starts_on_list = care.terms.start == Start::OnList;
         match freshness {
             Freshness::Current => return self.current(listing).await,
@@ -292,8 +301,10 @@ impl Server {
     /// difference.
     fn adopt(&self, listing: Listing, items: Arc<[Item]>) -> (Arc<[Item]>, News) {
         let Some(care) = &self.care else { return (items, News::None) };
-        let (items, news) = lock(&care.memory).adopt(listing, &items);
-        if news != News::None {
+        let (items, news) = self.memory(care).adopt(listing, &items);
+        if news == News::None {
+            self.confirm(care);
+        } else {
             self.remember(care);
         }
         (items, news)
@@ -302,15 +313,56 @@ impl Server {
     /// Saves the server's identity and lists.
     fn remember(&self, care: &Care) {
         let about = self.backend.about();
-        let mut memory = lock(&care.memory);
+        let mut memory = self.memory(care);
         if about.is_some() {
             memory.about = about;
         }
         let (Some(key), Some(supervisor)) = (&care.terms.key, &self.supervisor) else { return };
+        memory.seen = Some(supervisor.ports.clock.now());
         let manifest = memory.manifest();
         drop(memory);
         if let Some(text) = manifest.as_ref().and_then(Manifest::to_text) {
             supervisor.ports.manifests.save(key, &|to| text.write_to(to));
+        }
+    }
+
+    /// Records that the saved lists are what the server has now.
+    fn confirm(&self, care: &Care) {
+        let (Some(key), Some(supervisor)) = (&care.terms.key, &self.supervisor) else { return };
+        let now = supervisor.ports.clock.now();
+        let mut memory = self.memory(care);
+        let is_recent = |seen: Timestamp| now.duration_since(seen) < CONFIRMED_FOR;
+        if memory.seen.is_some_and(is_recent) {
+            return;
+        }
+        memory.seen = Some(now);
+        drop(memory);
+        supervisor.ports.manifests.confirm(key);
+    }
+
+    /// The known lists, which are read from the store on first use.
+    fn memory<'a>(&self, care: &'a Care) -> MutexGuard<'a, Memory> {
+        let load = || {
+            let (key, supervisor) = (care.terms.key.as_ref()?, self.supervisor.as_ref()?);
+            let SavedText { text, confirmed } = supervisor.ports.manifests.load(key)?;
+            Some(Memory::of(Manifest::from_text(text)?, confirmed))
+        };
+        lock(care.memory.get_or_init(|| Mutex::new(load().unwrap_or_default())))
+    }
+
+    /// The time at which a saved list was last confirmed. `None` if there is none, or the server is
+    /// connected. Starts nothing.
+    pub(crate) fn saved_at(&self, listing: Listing) -> Option<Timestamp> {
+        let care = self.care.as_ref().filter(|_| !is_connected(&self.backend.state()))?;
+        let memory = self.memory(care);
+        memory.list(listing)?;
+        memory.seen
+    }
+
+    /// Reads and saves all lists of a connected server. Starts nothing.
+    pub(crate) async fn save_lists(self: &Arc<Self>) {
+        if self.care.is_some() && is_connected(&self.backend.state()) {
+            self.compare_all().await;
         }
     }
 
@@ -325,7 +377,7 @@ impl Server {
 
     async fn compare_all(self: &Arc<Self>) {
         let Some(care) = &self.care else { return };
-        let before = lock(&care.memory).about.clone();
+        let before = self.memory(care).about.clone();
         for listing in Listing::ALL {
             match self.read(listing).await {
                 Ok(News::Changed) => self.tell_changed(listing),
@@ -381,7 +433,7 @@ impl Lease {
     pub(crate) fn listed(&self, listing: Listing) -> Option<Arc<[Item]>> {
         let items = self.connection.listed(listing)?;
         match &self.server().care {
-            Some(care) => lock(&care.memory).adopted(listing, &items),
+            Some(care) => self.server().memory(care).adopted(listing, &items),
             None => Some(items),
         }
     }

@@ -5,16 +5,30 @@ use std::time::Duration;
 
 use capstan_model::ServerName;
 
+use jiff::Timestamp;
+
 use super::{BoxFuture, StoreError};
 
 /// A store of manifests, as text by key. If one is lost, the server has to start once more; nothing
 /// else is affected.
 pub trait Manifests: Send + Sync {
     /// Returns the text of a key; `None` if there is none or it cannot be read.
-    fn load(&self, key: &str) -> Option<Vec<u8>>;
+    fn load(&self, key: &str) -> Option<SavedText>;
 
     /// Saves a text under a key while it is being written. Errors are logged and otherwise ignored.
     fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>);
+
+    /// Records that the text of a key is what its server has now. Errors are ignored.
+    fn confirm(&self, key: &str);
+}
+
+/// A text of [`Manifests`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SavedText {
+    /// The text.
+    pub text: Vec<u8>,
+    /// The time at which it was last saved or confirmed.
+    pub confirmed: Timestamp,
 }
 
 /// A log of how often servers are used. All processes of one operator share it.

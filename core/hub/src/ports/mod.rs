@@ -21,7 +21,7 @@ pub use audit::{AuditLog, Settling, Unwritten};
 pub use client::{
     Ask, Asking, ClientSide, Elicitation, Notice, Reply, Subscriber, Unanswered, Want, Wishes,
 };
-pub use life::{Footprint, Manifests, Pace, UsageLog, UsageRow};
+pub use life::{Footprint, Manifests, Pace, SavedText, UsageLog, UsageRow};
 pub use listener::{Changes, Listener};
 pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
 pub use resources::ResourceLists;

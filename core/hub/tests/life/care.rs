@@ -9,7 +9,7 @@ use std::time::Duration;
 use capstan_hub::life::{IdleRule, Start, Supervision, Supervisor, SupervisorPorts, Terms};
 use capstan_hub::ports::{
     About, AuditLog, Backend, BoxFuture, Changes, Clock, Connection, Footprint, Item, Listener,
-    Listing, Manifests, Pace, StoreError, UsageLog, UsageRow,
+    Listing, Manifests, Pace, SavedText, StoreError, UsageLog, UsageRow,
 };
 use capstan_hub::{
     Answer, Call, Entry, Freshness, Hub, HubBuilder, Message, Outgoing, Requester, System,
@@ -65,7 +65,11 @@ pub(crate) struct Fake {
 struct Named(ServerName, Arc<Fake>);
 
 #[derive(Default)]
-pub(crate) struct Kept(pub(crate) Mutex<HashMap<String, Vec<u8>>>);
+pub(crate) struct Kept(
+    pub(crate) Mutex<HashMap<String, Vec<u8>>>,
+    /// The number of times that a text was confirmed.
+    pub(crate) AtomicUsize,
+);
 
 #[derive(Default)]
 pub(crate) struct Log(pub(crate) Mutex<Vec<UsageRow>>);
@@ -77,6 +81,9 @@ struct Told(Mutex<Vec<Listing>>);
 struct Time(Instant);
 
 struct NoLog;
+
+/// The time at which saved texts were confirmed: an hour before the runtime starts.
+pub(crate) const SAVED: Timestamp = Timestamp::constant(-3600, 0);
 
 /// A fixed idle time.
 pub(crate) fn fixed(seconds: u64) -> IdleRule {
@@ -338,14 +345,19 @@ impl Connection for Named {
 // === the rest of the world ===
 
 impl Manifests for Kept {
-    fn load(&self, key: &str) -> Option<Vec<u8>> {
-        self.0.lock().unwrap().get(key).cloned()
+    fn load(&self, key: &str) -> Option<SavedText> {
+        let text = self.0.lock().unwrap().get(key).cloned()?;
+        Some(SavedText { text, confirmed: SAVED })
     }
 
     fn save(&self, key: &str, text: &dyn Fn(&mut dyn io::Write) -> io::Result<()>) {
         let mut written = Vec::new();
         text(&mut written).unwrap();
         self.0.lock().unwrap().insert(key.to_owned(), written);
+    }
+
+    fn confirm(&self, _: &str) {
+        self.1.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::foreign;
 use super::sentence::{lower, sentences, without_label};
-use super::words::{self, Form, Sense};
+use super::words::{self, Form, Sense, among};
 
 /// The evidence in a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -436,8 +436,4 @@ fn claims_read(text: &str) -> bool {
         let is_mode = after.trim_start().starts_with("mode");
         !is_mode && !before.ends_with("not ") && !before.ends_with("not a ")
     })
-}
-
-fn among(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|one| one == word)
 }

@@ -3,6 +3,7 @@
 use capstan_wire::{Json, object};
 
 use super::name::{self, Verb};
+use super::words::among;
 
 /// The evidence in the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -182,8 +183,4 @@ fn choices(argument: &Json) -> Option<Choices> {
         return Some(Choices::Unclear);
     }
     Some(values.iter().map(of_one).fold(Choices::None, Choices::and))
-}
-
-fn among(list: &str, word: &str) -> bool {
-    !word.is_empty() && list.split_whitespace().any(|one| one == word)
 }

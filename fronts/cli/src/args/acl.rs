@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::WaitArgs;
+use super::ReadingArgs;
 
 /// `capstan acl`.
 #[derive(Debug, Subcommand)]
@@ -33,9 +33,9 @@ pub struct ClassifyArgs {
     /// Classify the tool definitions in this file, one JSON object per line, instead of starting servers
     #[arg(long, value_name = "TOOLS.jsonl")]
     pub file: Option<PathBuf>,
-    /// The time to wait for servers.
+    /// How lists are read.
     #[command(flatten)]
-    pub wait: WaitArgs,
+    pub reading: ReadingArgs,
 }
 
 // === impl ClassifyArgs ===
@@ -82,6 +82,9 @@ pub struct AclCheckArgs {
     /// Assume this effect of the tool, without starting the server
     #[arg(long, value_enum, conflicts_with_all = ["resource", "prompt", "all_tools"])]
     pub access: Option<AccessArg>,
+    /// Ask the server instead of using what was last seen of it
+    #[arg(long)]
+    pub refresh: bool,
     /// The output format; `json` is the same as --json
     #[arg(long, value_enum, default_value = "table")]
     pub format: FormatArg,

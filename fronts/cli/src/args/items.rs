@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{AskArgs, WaitArgs};
+use super::{AskArgs, ReadingArgs};
 
 /// `capstan resources`.
 #[derive(Debug, Args)]
@@ -14,9 +14,9 @@ pub struct ResourcesArgs {
     /// List URI templates instead
     #[arg(long)]
     pub templates: bool,
-    /// The time to wait for servers.
+    /// How lists are read.
     #[command(flatten)]
-    pub wait: WaitArgs,
+    pub reading: ReadingArgs,
 }
 
 /// `capstan read`.
@@ -56,9 +56,9 @@ pub struct ReadArgs {
 pub struct PromptsArgs {
     /// A server, or one prompt, such as `poems` or `poems__writer`
     pub name: Option<String>,
-    /// The time to wait for servers.
+    /// How lists are read.
     #[command(flatten)]
-    pub wait: WaitArgs,
+    pub reading: ReadingArgs,
 }
 
 /// `capstan prompt`.

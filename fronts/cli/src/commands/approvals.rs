@@ -50,19 +50,32 @@ pub(crate) async fn run(context: &Context, args: &ApprovalsArgs) -> Result<Exit,
 async fn list(context: &Context) -> Result<Exit, AppError> {
     let seen = context.app.approvals.list().await?;
     if context.print.wants_json() {
-        let questions: Vec<Value> = seen.questions.iter().map(to_json).collect();
-        context.print.json(&json!({ "gateways": seen.gateways, "questions": questions }));
-        return Ok(Exit::Ok);
+        let mut questions: Vec<Value> = seen.questions.iter().map(to_json).collect();
+        if seen.missed.is_some() {
+            questions.iter_mut().for_each(|question| question["incomplete"] = json!(true));
+        }
+        context.print.json(&questions);
+        return Ok(tell_missed(context, &seen));
     }
     if seen.questions.is_empty() {
         say_nothing(context, &seen);
-        return Ok(Exit::Ok);
+        return Ok(tell_missed(context, &seen));
     }
     let headers = ["ID", "STATE", "CALLER", "TOOL", "EFFECT", "RULE", "AGE", "ARGUMENTS"];
     let rows: Vec<Vec<String>> = seen.questions.iter().map(row).collect();
     context.print.table(&headers, &rows);
     context.print.hint("`capstan approvals show ID` shows a call with all of its arguments");
-    Ok(Exit::Ok)
+    Ok(tell_missed(context, &seen))
+}
+
+/// Reports a gateway that could not be asked; without its questions, the list is incomplete.
+fn tell_missed(context: &Context, seen: &Pending) -> Exit {
+    let Some(error) = &seen.missed else { return Exit::Ok };
+    context.print.warning(&error.message);
+    if let Some(hint) = &error.hint {
+        context.print.hint(hint);
+    }
+    Exit::Unreachable
 }
 
 /// Shows one call with all of its arguments, page by page on a terminal.

@@ -2,7 +2,6 @@
 
 use capstan_app::AppError;
 use capstan_config::Severity;
-use serde_json::json;
 
 use crate::args::ConfigCommand;
 use crate::context::Context;
@@ -40,7 +39,7 @@ fn check(context: &Context) -> Result<Exit, AppError> {
     let problems = &setup.loaded.problems;
     let errors = problems.iter().filter(|problem| problem.severity == Severity::Error).count();
     if context.print.wants_json() {
-        context.print.json(&json!({ "problems": problems }));
+        context.print.json(problems);
     } else {
         for problem in problems {
             context.print.diagnosis(problem, &setup.files);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_app::{AppError, Check, CheckStatus, Setup, check_servers};
+use capstan_app::{AppError, Check, CheckStatus, HubPurpose, Setup, check_servers};
 use capstan_config::Severity;
 use capstan_safety::clean::clean;
 
@@ -12,6 +12,9 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::{GREEN, RED, YELLOW, as_typed};
 use crate::spinner::Spinner;
+
+/// Time limit for saving the lists of all servers.
+const SAVE_WAIT: Duration = Duration::from_secs(2);
 
 /// Default time limit for each server.
 const USUAL_WAIT: Duration = Duration::from_secs(30);
@@ -28,7 +31,7 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Ap
         .problems
         .iter()
         .any(|problem| problem.severity == Severity::Error && problem.server.is_none());
-    match context.app.hubs.build(&setup) {
+    match context.app.hubs.build(&setup, HubPurpose::Lists) {
         _ if fatal => checks.push(Check::warning(
             "servers",
             "not started, because the configuration has errors",
@@ -43,6 +46,7 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Ap
             let waiting = Spinner::new(&context.print, "starting every server");
             let limit = args.wait.unwrap_or(USUAL_WAIT);
             checks.extend(check_servers(&hub, &setup, only, limit).await);
+            drop(tokio::time::timeout(SAVE_WAIT, hub.save_lists()).await);
             drop(waiting);
             hub.close().await;
         }

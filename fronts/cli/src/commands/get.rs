@@ -5,14 +5,16 @@ use capstan_app::api::GetServer;
 use capstan_safety::clean::clean;
 use serde_json::{Map, Value};
 
-use crate::args::GetArgs;
+use crate::args::{GetArgs, ReadingArgs, WaitArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &GetArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, &format!("starting `{}`", args.name));
-    let shown = context.run(GetServer { name: args.name.clone() }, person).await?;
+    let (refresh, wait) = (args.refresh, WaitArgs::default());
+    let reading = context.reading(&ReadingArgs { refresh, wait });
+    let shown = context.run(GetServer { name: args.name.clone(), reading }, person).await?;
     print(context, &shown);
     Ok(Exit::Ok)
 }

@@ -3,14 +3,16 @@
 use capstan_app::api::{ListServers, ServerRow, configured_servers};
 use capstan_app::{AppError, ErrorKind};
 
-use crate::args::WaitArgs;
+use super::{age, tell_saved};
+use crate::args::ReadingArgs;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
+use crate::print::counted;
 
-pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppError> {
+pub(crate) async fn run(context: &Context, args: &ReadingArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
-    let list = ListServers { wait: Context::patience(args) };
+    let list = ListServers { reading: context.reading(args) };
     let listed = match context.run(list, person).await {
         Err(error) if error.kind == ErrorKind::Config => return Err(despite(context, error)),
         listed => listed?,
@@ -21,6 +23,7 @@ pub(crate) async fn run(context: &Context, args: &WaitArgs) -> Result<Exit, AppE
         context.say_no_servers(none);
     } else {
         show(context, &listed.rows);
+        tell_saved(&context.print, listed.rows.iter().filter_map(|row| row.provenance.seen));
     }
     if let Some(trouble) = &listed.trouble {
         context.print.warning(&format!("the gateway does not use the current files: {trouble}"));
@@ -49,14 +52,22 @@ fn time(seconds: u64) -> String {
     }
 }
 
+/// The state of a server, with the age of its lists if they are saved ones.
+fn state(row: &ServerRow) -> String {
+    match row.provenance.seen {
+        Some(seen) => format!("{}, {} ago", row.state.as_str(), age(seen)),
+        None => row.state.as_str().to_owned(),
+    }
+}
+
 fn show(context: &Context, rows: &[ServerRow]) {
     let number = |count: Option<usize>| count.map_or_else(|| "-".to_owned(), |n| n.to_string());
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
             vec![
-                format!("{} {}", row.state.glyph().as_str(), row.name),
-                row.state.as_str().to_owned(),
+                format!("{} {}", row.state.glyph().as_str(), row.shown_name()),
+                state(row),
                 number(row.tools),
                 number(row.tokens),
                 row.calls_per_hour.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}")),
@@ -70,7 +81,12 @@ fn show(context: &Context, rows: &[ServerRow]) {
     context.print.table(&headers, &cells);
     for row in rows {
         if let Some(error) = &row.error {
-            context.print.note(&format!("{} {}: {error}", row.state.glyph().as_str(), row.name));
+            let (glyph, name) = (row.state.glyph().as_str(), row.shown_name());
+            context.print.note(&format!("{glyph} {name}: {error}"));
+        }
+        if let Some(hidden) = row.hidden {
+            let tools = counted(hidden, "tool", "tools");
+            context.print.note(&format!("`{}` hides {tools} from you", row.shown_name()));
         }
         if let Some(advice) = &row.advice {
             context.print.hint(&format!("`{}`: {advice}", row.name));

@@ -37,10 +37,13 @@ mod tools;
 mod trust;
 mod why;
 
+use std::time::SystemTime;
+
 use capstan_app::AppError;
 use capstan_app::api::Missing;
 use capstan_model::ServerName;
 use capstan_text::clean::one_line;
+use jiff::Timestamp;
 
 use crate::args::{Cli, Command};
 use crate::context::Context;
@@ -98,6 +101,31 @@ pub(crate) fn tell_missing(print: &Printer, missing: &Missing) {
     if !missing.pending.is_empty() {
         print.warning(&format!("no answer yet from {}", named(missing.pending.iter())));
         print.hint("`--wait 30s` waits longer; `capstan doctor` finds the cause");
+    }
+}
+
+/// Reports that lists are shown as they were last seen, and how old the oldest of them is.
+pub(crate) fn tell_saved(print: &Printer, seen: impl Iterator<Item = Timestamp>) {
+    let times: Vec<Timestamp> = seen.collect();
+    let Some(oldest) = times.iter().min().filter(|_| !print.wants_json()) else { return };
+    let age = age(*oldest);
+    print.note(&match times.len() {
+        1 => format!("shown as last seen {age} ago; `--refresh` asks the server"),
+        servers => format!(
+            "{servers} servers are shown as last seen, up to {age} ago; `--refresh` asks them"
+        ),
+    });
+}
+
+/// The time since a moment, in its largest unit.
+pub(crate) fn age(since: Timestamp) -> String {
+    let now = Timestamp::try_from(SystemTime::now()).unwrap_or_default();
+    let seconds = now.duration_since(since).as_secs().max(0);
+    match seconds {
+        0..60 => format!("{seconds}s"),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        _ => format!("{}d", seconds / 86_400),
     }
 }
 

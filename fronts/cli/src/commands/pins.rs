@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use capstan_app::AppError;
-use capstan_app::api::Missing;
+use capstan_app::api::{ListDefinitions, Missing, Reading, Source};
+use capstan_app::{AppError, HubPurpose};
 use capstan_hub::catalog::Gathered;
-use capstan_hub::ports::{Item, Listing, StoreError};
+use capstan_hub::ports::{Item, StoreError};
 use capstan_hub::{Hub, Review, Standing};
 use capstan_model::ServerName;
 use capstan_safety::clean::clean;
@@ -49,15 +49,14 @@ struct Checked {
 const UNCHECKED: &str = "unchecked";
 
 pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppError> {
-    let local = context.local()?;
-    let hub = &*local.hub;
     let person = Person::watching(&context.print, "waiting for the servers");
-    local.tell_problems_of_list(&person);
-    let gathered = match &args.server {
-        Some(name) => local.gather_one(&person, Listing::Tools, name).await?,
-        None => local.gather(&person, Listing::Tools, Context::patience(&args.wait)).await,
-    };
-    drop(person);
+    // A definition that was saved earlier says nothing about the one that a call meets.
+    let reading = Reading { source: Source::Servers, wait: Context::patience(&args.wait) };
+    let list = ListDefinitions { server: args.server.clone(), reading };
+    let listed = context.run(list, person).await?;
+    let gathered = listed.gathered();
+    let setup = context.setup_untold()?;
+    let hub = context.hub(&setup, HubPurpose::Lists)?;
     let mut reviews = Vec::new();
     for (server, items) in &gathered.lists {
         let all = hub.pins().review(server, items).await.map_err(|error| broken(&error))?;
@@ -68,7 +67,7 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
         servers: gathered.lists.len(),
         tools: reviews.len(),
         odd: reviews.iter().filter(|(_, review)| review.standing != Standing::Approved).count(),
-        missing: Missing::of(hub, &gathered),
+        missing: listed.missing,
     };
     let is_named = |tool: &String| args.tool.is_empty() || args.tool.contains(tool);
     reviews.retain(|(_, review)| {
@@ -88,7 +87,7 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
         }
     }
     tell_missing(&context.print, &checked.missing);
-    let exit = context.exit_without(local.required(gathered.failed.keys()).as_ref());
+    let exit = context.exit_without(listed.required.as_ref());
     // A check that left servers out is no check of them.
     let is_incomplete = exit == Exit::Ok && checked.unchecked() > 0;
     Ok(if is_incomplete { Exit::Unreachable } else { exit })

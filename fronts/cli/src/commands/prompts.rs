@@ -7,8 +7,8 @@ use capstan_app::api::{ListPrompts, ListedItem, Need, Slot};
 use capstan_model::ItemId;
 use capstan_wire::object;
 
-use super::offers::{print_json, tell_no_servers, with_server};
-use super::tell_missing;
+use super::offers::{print_json, seen, tell_no_servers, with_server};
+use super::{tell_missing, tell_saved};
 use crate::args::PromptsArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -16,10 +16,12 @@ use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
-    let list = ListPrompts { name: args.name.clone(), wait: Context::patience(&args.wait) };
+    let reading = context.reading(&args.reading);
+    let list = ListPrompts { name: args.name.clone(), reading };
     let listed = context.run(list, person).await?;
     if let (true, [prompt]) = (listed.named, listed.items.as_slice()) {
         one(context, prompt);
+        tell_saved(&context.print, seen(&listed.items));
         return Ok(Exit::Ok);
     }
     if context.print.wants_json() {
@@ -27,6 +29,7 @@ pub(crate) async fn run(context: &Context, args: &PromptsArgs) -> Result<Exit, A
     } else if !listed.items.is_empty() {
         show(context, &listed.items);
     }
+    tell_saved(&context.print, seen(&listed.items));
     tell_missing(&context.print, &listed.missing);
     if listed.none.is_some() {
         tell_no_servers(context);

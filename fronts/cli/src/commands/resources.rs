@@ -5,8 +5,8 @@ use capstan_app::api::{ListResources, ListedItem};
 use capstan_text::answer::size;
 use capstan_wire::object;
 
-use super::offers::{print_json, tell_no_servers};
-use super::tell_missing;
+use super::offers::{print_json, seen, tell_no_servers};
+use super::{tell_missing, tell_saved};
 use crate::args::ResourcesArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -14,14 +14,15 @@ use crate::person::Person;
 
 pub(crate) async fn run(context: &Context, args: &ResourcesArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
-    let wait = Context::patience(&args.wait);
-    let list = ListResources { server: args.server.clone(), templates: args.templates, wait };
+    let reading = context.reading(&args.reading);
+    let list = ListResources { server: args.server.clone(), templates: args.templates, reading };
     let listed = context.run(list, person).await?;
     if context.print.wants_json() {
         print_json(context, &listed.items);
     } else if !listed.items.is_empty() {
         show(context, if args.templates { "TEMPLATE" } else { "URI" }, &listed.items);
     }
+    tell_saved(&context.print, seen(&listed.items));
     tell_missing(&context.print, &listed.missing);
     if listed.none.is_some() {
         tell_no_servers(context);

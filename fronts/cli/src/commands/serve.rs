@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use capstan_app::{AppError, ErrorKind, Setup};
 use capstan_config::{Confirm, Gateway, Problem};
 use capstan_hub::Hub;
-use capstan_hub::catalog::{Ask, Gathered};
+use capstan_hub::catalog::{Ask, Gathered, Patience};
 use capstan_hub::ports::Listing;
 use capstan_model::Caller;
 use capstan_text::clean::one_line;
@@ -14,7 +15,7 @@ use capstan_text::screen::{stderr_is_terminal, stderr_width, stdin_is_terminal};
 use capstan_text::table::table;
 use serde_json::json;
 
-use crate::args::{LogFormat, ServeArgs, WaitArgs};
+use crate::args::{LogFormat, ServeArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::log_as_json;
@@ -25,6 +26,9 @@ pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALH
 
 /// Maximum number of tools that are shown.
 const SHOWN: usize = 20;
+
+/// Time to wait for the tools that are shown at the start.
+const ANNOUNCE_WAIT: Duration = Duration::from_secs(2);
 
 /// Maximum width of a description, in columns.
 const DESCRIPTION: usize = 72;
@@ -149,7 +153,7 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
         return;
     }
     let hub = &ready.hub;
-    let patience = Context::patience(&WaitArgs::default());
+    let patience = Patience::UntilFirstOr(ANNOUNCE_WAIT);
     let gathered = hub.gather_from(Listing::Tools, patience, &|_| Ask::Glance).await;
     let tools = hub.visible_tools(&gathered, &Caller::anonymous());
     let rows: Vec<Vec<String>> = tools

@@ -4,6 +4,7 @@
 //! of Tab, it would start the server each time, because no connection outlives a command.
 
 use capstan_text::clean::one_line;
+use serde_json::{Value, json};
 
 use crate::context::Context;
 use crate::exit::Exit;
@@ -16,7 +17,8 @@ pub(super) fn split(typed: &str) -> (String, String) {
 
 pub(super) fn show(context: &Context, values: &[String]) -> Exit {
     if context.print.wants_json() {
-        context.print.json(&values);
+        let rows: Vec<Value> = values.iter().map(|value| json!({ "value": value })).collect();
+        context.print.json(&rows);
         return Exit::Ok;
     }
     for value in values {

@@ -3,9 +3,11 @@
 use capstan_app::AppError;
 use capstan_app::api::{ListTools, ToolRow};
 use capstan_hub::catalog::Provider;
+use capstan_model::ServerName;
 use capstan_text::arguments::usage;
+use jiff::Timestamp;
 
-use super::tell_missing;
+use super::{tell_missing, tell_saved};
 use crate::args::{ProviderArg, ToolsArgs};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -18,11 +20,12 @@ const MAX_TOLD: usize = 10;
 pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, AppError> {
     let person = Person::watching(&context.print, "waiting for the servers");
     let provider = args.provider.map(Provider::from);
-    let wait = Context::patience(&args.wait);
-    let list = ListTools { name: args.name.clone(), provider, wait };
+    let reading = context.reading(&args.reading);
+    let list = ListTools { name: args.name.clone(), provider, reading };
     let listed = context.run(list, person).await?;
     if let (true, [tool]) = (listed.named, listed.tools.as_slice()) {
         one(context, args, tool);
+        tell_saved(&context.print, seen(&listed.tools));
         return Ok(Exit::Ok);
     }
     if context.print.wants_json() {
@@ -32,6 +35,7 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, App
     } else {
         show(context, &listed.tools);
     }
+    tell_saved(&context.print, seen(&listed.tools));
     tell_hidden(context, &listed.hidden);
     tell_missing(&context.print, &listed.missing);
     if let Some(none) = listed.none {
@@ -107,6 +111,14 @@ fn show_for_provider(context: &Context, tools: &[ToolRow]) {
     if !cells.is_empty() {
         context.print.table(&["NAME", "TOOL", "SCHEMA"], &cells);
     }
+}
+
+/// The times at which the servers of saved tools were last seen.
+fn seen(tools: &[ToolRow]) -> impl Iterator<Item = Timestamp> {
+    let mut times: Vec<(&ServerName, Timestamp)> =
+        tools.iter().filter_map(|tool| Some((&tool.server, tool.provenance.seen?))).collect();
+    times.dedup_by_key(|(server, _)| *server);
+    times.into_iter().map(|(_, time)| time)
 }
 
 /// Reports tools that are hidden because of their schemas.

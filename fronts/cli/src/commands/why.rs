@@ -1,6 +1,6 @@
 //! `capstan why`: explains the decision about a call, and the rule it comes from.
 
-use capstan_app::AppError;
+use capstan_app::{AppError, HubPurpose};
 use capstan_hub::{Call, EntryPoint, Explanation, Hub};
 use capstan_model::{CallError, Caller, Kind, Target, Verdict};
 use capstan_text::clean::one_line;
@@ -28,7 +28,7 @@ pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppEr
     let door = args.who.door();
     let caller = door.caller(args.who.caller.as_deref(), args.who.role.clone());
     let setup = context.setup()?;
-    let hub = context.hub(&setup)?;
+    let hub = context.hub(&setup, HubPurpose::Calls)?;
     explained::tell_unknown_roles(&context.print, &setup, &args.who.role);
     let waiting = Spinner::new(&context.print, "starting the server");
     let mut explained = explain(hub, &caller, &args.tool, &arguments).await?;

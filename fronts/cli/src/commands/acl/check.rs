@@ -1,18 +1,20 @@
 //! `capstan acl check`: checks whether a caller of the gateway may use an item, and by which rule.
 
 use capstan_app::hub_settings::policy;
-use capstan_app::{AppError, Setup};
+use capstan_app::{AppError, HubPurpose, Setup};
 use capstan_config::ServerEntry;
 use capstan_hub::ports::{Item, Listing};
-use capstan_hub::{DescribedCall, EntryPoint, Explanation, Freshness};
+use capstan_hub::{DescribedCall, EntryPoint, Explanation, Freshness, Hub};
 use capstan_model::{CallError, Caller, Effect, Front, ItemId, Kind, ServerName, Verdict};
 use capstan_policy::Policy;
 use capstan_text::clean::one_line;
 use capstan_wire::Json;
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::args::{AccessArg, AclCheckArgs, FormatArg};
 use crate::commands::explained::{self, Decision, STEP_HEADERS};
+use crate::commands::tell_saved;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::Printer;
@@ -40,6 +42,8 @@ struct Check<'a> {
     policy: Policy,
     entry: &'a ServerEntry,
     caller: Caller,
+    /// Ask the server, whatever was seen of it.
+    refresh: bool,
 }
 
 pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, AppError> {
@@ -57,7 +61,8 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
     let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
     let caller = EntryPoint::Gateway.caller(Some(subject), args.role.clone());
     let policy = policy(&setup.loaded.config)?;
-    let check = Check { context, setup: &setup, policy, entry, caller };
+    let refresh = args.refresh;
+    let check = Check { context, setup: &setup, policy, entry, caller, refresh };
     if args.all_tools {
         check.all_tools(&print).await?;
         return Ok(Exit::Ok);
@@ -101,10 +106,22 @@ impl Check<'_> {
         }
     }
 
+    /// The time of the saved list of tools, if it is to be used.
+    fn saved_at(&self, hub: &Hub) -> Option<Timestamp> {
+        hub.saved_at(&self.entry.name, Listing::Tools).filter(|_| !self.refresh)
+    }
+
     /// The effect of a tool. The server is queried, but may be unavailable.
     async fn effect(&self, id: &ItemId) -> Result<Effect, AppError> {
-        let hub = self.context.hub(self.setup)?;
+        let hub = self.context.hub(self.setup, HubPurpose::Lists)?;
         let print = &self.context.print;
+        if let Some(seen) = self.saved_at(hub) {
+            let items = hub.list(&id.server, Listing::Tools, Freshness::Remembered).await?;
+            if let Some(item) = items.iter().find(|item| item.name == id.item) {
+                tell_saved(print, std::iter::once(seen));
+                return Ok(self.policy.effect_of(id, Kind::Tool, &item.definition));
+            }
+        }
         let waiting = Spinner::new(print, &format!("starting `{}`", id.server));
         let found = hub.find_tool(&Caller::operator(Front::Cli), &id.to_string()).await;
         drop(waiting);
@@ -124,12 +141,18 @@ impl Check<'_> {
     }
 
     async fn all_tools(&self, print: &Printer) -> Result<(), AppError> {
-        let (hub, server) = (self.context.hub(self.setup)?, &self.entry.name);
+        let (hub, server) = (self.context.hub(self.setup, HubPurpose::Lists)?, &self.entry.name);
         if !hub.has(server) {
             return Err(AppError::not_found(format!("server `{server}` is not in use")));
         }
         let waiting = Spinner::new(print, &format!("starting `{server}`"));
-        let items = hub.list(server, Listing::Tools, Freshness::Known).await?;
+        let seen = self.saved_at(hub);
+        let freshness = match (seen, self.refresh) {
+            (Some(_), _) => Freshness::Remembered,
+            (None, false) => Freshness::Known,
+            (None, true) => Freshness::Current,
+        };
+        let items = hub.list(server, Listing::Tools, freshness).await?;
         drop(waiting);
         let now = self.context.app.configs.now();
         let explain = |item: &Item| {
@@ -146,6 +169,7 @@ impl Check<'_> {
         } else {
             let cells: Vec<Vec<String>> = all.iter().map(cells).collect();
             print.table(&["TOOL", "ACCESS", "VERDICT", "RULE"], &cells);
+            tell_saved(print, seen.into_iter());
         }
         Ok(())
     }

@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
-use capstan_app::AppError;
-use capstan_app::api::Missing;
-use capstan_hub::ports::Listing;
-use capstan_model::{Caller, Effect, Front, ItemId, Kind, Trust};
+use capstan_app::api::ListDefinitions;
+use capstan_app::{AppError, HubPurpose};
+use capstan_model::{Caller, Effect, Front, ItemId, Trust};
 use capstan_policy::effect::{Classified, EffectRules, Source};
 use serde::Serialize;
 
 use super::rows;
 use crate::args::ClassifyArgs;
-use crate::commands::tell_missing;
 use crate::commands::tools::tell_hidden;
+use crate::commands::{tell_missing, tell_saved};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
@@ -54,16 +53,13 @@ fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit,
 
 /// Classifies the tools of servers by the rules of the configuration.
 async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppError> {
-    let local = context.local()?;
-    let hub = &*local.hub;
     let person = Person::watching(&context.print, "waiting for the servers");
-    local.tell_problems_of_list(&person);
-    let gathered = match args.only() {
-        Some(name) => local.gather_one(&person, Listing::Tools, name).await?,
-        None => local.gather(&person, Listing::Tools, Context::patience(&args.wait)).await,
-    };
-    drop(person);
-    local.remember(Kind::Tool, &gathered);
+    let reading = context.reading(&args.reading);
+    let list = ListDefinitions { server: args.only().map(ToOwned::to_owned), reading };
+    let listed = context.run(list, person).await?;
+    let gathered = &listed.gathered();
+    let setup = context.setup_untold()?;
+    let hub = context.hub(&setup, HubPurpose::Lists)?;
     // Includes denied tools: they have an effect too, and authors of rules need to see it.
     let all = gathered.lists.iter().flat_map(|(server, items)| {
         items
@@ -76,13 +72,14 @@ async fn of_servers(context: &Context, args: &ClassifyArgs) -> Result<Exit, AppE
         Row::new(Some(id.server.to_string()), id.item, classified)
     });
     show(context, &rows.collect::<Vec<_>>());
-    let hidden = hub.hidden_tools(&gathered, &Caller::operator(Front::Cli));
+    tell_saved(&context.print, listed.servers.iter().filter_map(|one| one.provenance.seen));
+    let hidden = hub.hidden_tools(gathered, &Caller::operator(Front::Cli));
     tell_hidden(context, &hidden.iter().map(ToString::to_string).collect::<Vec<_>>());
-    tell_missing(&context.print, &Missing::of(hub, &gathered));
-    if let Some(none) = local.none() {
+    tell_missing(&context.print, &listed.missing);
+    if let Some(none) = listed.none {
         context.say_no_servers(none);
     }
-    Ok(context.exit_without(local.required(gathered.failed.keys()).as_ref()))
+    Ok(context.exit_without(listed.required.as_ref()))
 }
 
 fn show(context: &Context, rows: &[Row]) {
