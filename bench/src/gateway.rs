@@ -97,8 +97,9 @@ impl Effort {
 impl Report {
     /// What cannot be measured does not keep the rest from it.
     pub(crate) fn measure(effort: Effort) -> Self {
-        let parts: [(&str, Part); 5] = [
+        let parts: [(&str, Part); 6] = [
             ("calls", measure::calls),
+            ("both eras", measure::eras),
             ("large calls", measure::large_calls),
             ("lists and memory", measure::idle_and_list),
             ("the start", measure::start),

@@ -1,6 +1,6 @@
 //! What is measured of the gateway, and the goals.
 
-use super::setup::{Front, Ran, Server, Setup, Watch};
+use super::setup::{Era, Front, Ran, Server, Setup, Watch};
 use super::{Effort, Goal, Line};
 
 const MIB: f64 = 1024.0 * 1024.0;
@@ -57,6 +57,56 @@ pub(crate) fn calls(effort: Effort) -> anyhow::Result<Vec<Line>> {
         Line::ratio("stdio front beside HTTP front, 16 at once: CPU µs/call", stdio, front)
             .goal(Goal::AtMost(1.0)),
     );
+    Ok(lines)
+}
+
+/// Calls of 100 bytes by clients of both eras, each beside the other and beside a bare proxy.
+pub(crate) fn eras(effort: Effort) -> anyhow::Result<Vec<Line>> {
+    let server = || Server::Stdio(vec![]);
+    let mut setup = Setup::new();
+    for (era, bare, http, stdio) in [
+        (Era::Legacy, "bare-legacy", "http-legacy", "stdio-legacy"),
+        (Era::Modern, "bare-modern", "http-modern", "stdio-modern"),
+    ] {
+        setup.bare(bare, &server())?;
+        setup.spoken(era);
+        setup.capstan(http, Front::Http, &[server()])?;
+        setup.spoken(era);
+        setup.capstan(stdio, Front::Stdio, &[server()])?;
+        setup.spoken(era);
+    }
+    let words = ["load", "--payload", "100", "--conc", "16"];
+    let words = [&words[..], &effort.load()].concat();
+    let Ran { tables, .. } = setup.run(&words, Watch::Nothing)?;
+    let table = tables.load(100, 16)?;
+    let (cpu, rate) = ("CPU µs/call", "calls/s");
+    let compared = [
+        (
+            "HTTP to stdio, 2026-07-28 beside a bare proxy: CPU µs/call",
+            ("http-modern", "bare-modern", cpu),
+            Goal::AtMost(1.5),
+        ),
+        (
+            "HTTP to stdio, 2026-07-28 beside 2025-11-25: CPU µs/call",
+            ("http-modern", "http-legacy", cpu),
+            Goal::AtMost(1.15),
+        ),
+        (
+            "HTTP to stdio, 2026-07-28 beside 2025-11-25: calls/s",
+            ("http-modern", "http-legacy", rate),
+            Goal::AtLeast(0.87),
+        ),
+        (
+            "stdio to stdio, 2026-07-28 beside 2025-11-25: CPU µs/call",
+            ("stdio-modern", "stdio-legacy", cpu),
+            Goal::AtMost(1.15),
+        ),
+    ];
+    let mut lines = Vec::new();
+    for (what, (ours, other, column), goal) in compared {
+        let (ours, other) = (table.number(ours, column)?, table.number(other, column)?);
+        lines.push(Line::ratio(what, ours, other).goal(goal));
+    }
     Ok(lines)
 }
 

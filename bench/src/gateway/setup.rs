@@ -49,6 +49,15 @@ pub(crate) enum Front {
     Stdio,
 }
 
+/// The era of the protocol that clients speak.
+#[derive(Clone, Copy)]
+pub(crate) enum Era {
+    /// 2025-11-25: a session, and no description in requests.
+    Legacy,
+    /// 2026-07-28: each request describes its client.
+    Modern,
+}
+
 /// Whether the gateways' memory is watched during a run, which costs some CPU.
 #[derive(Clone, Copy)]
 pub(crate) enum Watch {
@@ -136,6 +145,17 @@ impl Setup {
         set(&mut peer, "cmd", command.into());
         self.peers.push(peer);
         Ok(())
+    }
+
+    /// Lets clients of the peer that was added last speak this era.
+    pub(crate) fn spoken(&mut self, era: Era) {
+        let mode = match era {
+            Era::Legacy => "session",
+            Era::Modern => "stateless",
+        };
+        if let Some(peer) = self.peers.last_mut() {
+            set(peer, "mode", mode.into());
+        }
     }
 
     /// How many tools a complete list of the peer that was added last has.

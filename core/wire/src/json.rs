@@ -1,5 +1,6 @@
 //! JSON text that is known to be well-formed and is never rewritten.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
@@ -9,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::members::Raw;
+use crate::scan::Quoted;
 
 /// Well-formed JSON text that is cheap to clone and to slice.
 ///
@@ -104,6 +106,18 @@ impl Json {
         self.0.is_empty()
     }
 
+    /// Returns the text of a string; `None` for another value, or if an escape stands for no
+    /// character.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        self.0.starts_with(b"\"").then(|| Quoted::at(&self.0, 0).decode()).flatten()
+    }
+
+    /// Returns a copy that shares no memory with the text that it is a part of.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        Self(Bytes::copy_from_slice(&self.0))
+    }
+
     /// Deserializes the text. The type may ignore members.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, BadJson> {
         Ok(serde_json::from_slice(&self.0)?)
@@ -146,6 +160,16 @@ mod tests {
     fn a_value_keeps_its_bytes() {
         let text = r#"{"z":1.0000000000000000000001,"a":[1e0, 2 ]}"#;
         assert_eq!(Json::parse(format!(" {text} \n")).unwrap().as_str(), text);
+    }
+
+    #[test]
+    fn only_a_string_has_a_text() {
+        let text = |json: &str| Json::parse(json.to_owned()).unwrap().text().map(Cow::into_owned);
+        assert_eq!(text(r#""a\u00e9\n""#).as_deref(), Some("a\u{e9}\n"));
+        assert_eq!(text(r#""""#).as_deref(), Some(""));
+        for none in [r#""\ud800""#, "1", "null", r#"["a"]"#, r#"{"a":"b"}"#] {
+            assert_eq!(text(none), None, "{none}");
+        }
     }
 
     #[test]

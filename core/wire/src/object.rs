@@ -183,17 +183,58 @@ pub fn without_member(json: &Json, key: &str) -> Result<Json, BadJson> {
     Ok(Json::composed(text))
 }
 
+/// Returns `json` without these members of the object in its member `key`, and without `key` itself
+/// if nothing is left in it; `None` if there are no such members.
+pub fn without_inner(json: &Json, key: &str, inner: &[&str]) -> Option<Json> {
+    if !may_mention(json, &[key]) {
+        return None;
+    }
+    let mut text = Vec::with_capacity(json.len());
+    text.push(b'{');
+    let (mut is_found, mut is_changed) = (false, false);
+    for member in named(json) {
+        let (name, value) = member.ok()?;
+        if is_found || name != key {
+            push_read(&mut text, name, value);
+            continue;
+        }
+        is_found = true;
+        let start = text.len();
+        push_read(&mut text, name, b"{");
+        for member in named_in(value) {
+            let (name, value) = member.ok()?;
+            if inner.contains(&&*name) {
+                is_changed = true;
+            } else {
+                push_read(&mut text, name, value);
+            }
+        }
+        if text.last() == Some(&b'{') {
+            text.truncate(start);
+        } else {
+            text.push(b'}');
+        }
+    }
+    text.push(b'}');
+    is_changed.then(|| Json::composed(text))
+}
+
 /// Returns the values for [`peek`] as slices.
 fn find<'a, const N: usize>(json: &'a Json, keys: [&str; N]) -> [Option<&'a [u8]>; N] {
     if !may_mention(json, &keys) {
         return [None; N];
     }
     let mut found: [Option<&'a [u8]>; N] = [None; N];
-    for (name, value) in Members::of(json.as_bytes()).into_iter().flatten() {
+    let Some(mut members) = Members::of(json.as_bytes()) else { return found };
+    while let Some((name, value)) = members.next() {
         let Some(name) = name.spelled() else { return [None; N] };
         let place = keys.iter().zip(&mut found).find(|(key, _)| key.as_bytes() == &*name);
         if let Some((_, place @ None)) = place {
             *place = Some(value);
+            // Only a name with an escape could still change the outcome.
+            if found.iter().all(Option::is_some) && members.is_rest_plain() {
+                break;
+            }
         }
     }
     found
@@ -211,8 +252,12 @@ fn may_name(json: &Json, keys: &[&str]) -> bool {
 
 /// Iterates over the members of an object with decoded names; gives one error if it is not an
 /// object.
-fn named<'a>(json: &'a Json) -> impl Iterator<Item = Result<(Cow<'a, str>, &'a [u8]), BadJson>> {
-    let members = Members::of(json.as_bytes());
+fn named(json: &Json) -> impl Iterator<Item = Result<(Cow<'_, str>, &[u8]), BadJson>> {
+    named_in(json.as_bytes())
+}
+
+fn named_in<'a>(text: &'a [u8]) -> impl Iterator<Item = Result<(Cow<'a, str>, &'a [u8]), BadJson>> {
+    let members = Members::of(text);
     let none = members.is_none().then(|| Err(bad("not an object")));
     let read = |(name, value): (Quoted<'a>, &'a [u8])| match name.decode() {
         Some(name) => Ok((name, value)),
@@ -259,6 +304,8 @@ mod tests {
         }
         let inner = Json::parse(r#"{"a":"task","b":{"task":1}}"#).unwrap();
         assert_eq!(get(&inner, "task"), None);
+        let unreadable = Json::parse(r#"{"task":1,"a":[2],"\ud800":3}"#).unwrap();
+        assert_eq!(peek(&unreadable, ["task", "a"]), [None, None]);
     }
 
     #[test]
@@ -295,6 +342,28 @@ mod tests {
     fn a_member_that_is_not_there_is_added_at_the_end() {
         let after = with_member(&json(r#"{"a":1}"#), "b", &json("2")).unwrap();
         assert_eq!(after.as_str(), r#"{"a":1,"b":2}"#);
+    }
+
+    #[test]
+    fn members_of_a_member_are_removed_and_all_other_bytes_stay() {
+        for (before, after) in [
+            (
+                r#"{"a": 1.0,"m":{"x":1,"y":{"x":2}},"b":2}"#,
+                Some(r#"{"a":1.0,"m":{"y":{"x":2}},"b":2}"#),
+            ),
+            (r#"{"a":1,"m":{"x":1,"z":[1]},"b":2}"#, Some(r#"{"a":1,"b":2}"#)),
+            (r#"{"m":{"\u0078":1}}"#, Some("{}")),
+            (r#"{"m":{"x":1},"b":{"x":1}}"#, Some(r#"{"b":{"x":1}}"#)),
+            (r#"{"m":{"y":1}}"#, None),
+            (r#"{"m":{}}"#, None),
+            (r#"{"m":["x"]}"#, None),
+            (r#"{"m":{"x":1,"\ud800":2}}"#, None),
+            (r#"{"x":1}"#, None),
+            ("[]", None),
+        ] {
+            let found = without_inner(&json(before), "m", &["x", "z"]);
+            assert_eq!(found.as_ref().map(Json::as_str), after, "{before}");
+        }
     }
 
     #[test]

@@ -35,6 +35,11 @@ impl<'a> Members<'a> {
     pub(crate) fn of(text: &'a [u8]) -> Option<Self> {
         text.starts_with(b"{").then_some(Self { text, at: 1 })
     }
+
+    /// True if no escape follows the member that was returned last.
+    pub(crate) fn is_rest_plain(&self) -> bool {
+        memchr::memchr(b'\\', self.text.get(self.at..).unwrap_or_default()).is_none()
+    }
 }
 
 impl<'a> Iterator for Members<'a> {

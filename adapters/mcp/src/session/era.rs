@@ -122,19 +122,8 @@ impl Era {
 }
 
 /// Removes these members of `_meta` from the params, and `_meta` itself if it is then empty.
-fn without_meta<const N: usize>(params: &Json, keys: &[&str; N]) -> Json {
-    let Some(meta) = object::get(params, "_meta") else { return params.clone() };
-    if object::peek(&meta, *keys).iter().all(Option::is_none) {
-        return params.clone();
-    }
-    let Ok(mut members) = object::members(&meta) else { return params.clone() };
-    members.retain(|(name, _)| !keys.contains(&name.as_str()));
-    let bare = if members.is_empty() {
-        object::without_member(params, "_meta")
-    } else {
-        object::with_member(params, "_meta", &compose_members(&members))
-    };
-    bare.unwrap_or_else(|_| params.clone())
+fn without_meta(params: &Json, keys: &[&str]) -> Json {
+    object::without_inner(params, "_meta", keys).unwrap_or_else(|| params.clone())
 }
 
 fn compose_members(members: &[(String, Json)]) -> Json {

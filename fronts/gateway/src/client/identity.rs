@@ -9,9 +9,7 @@ use capstan_model::caller::label;
 use capstan_wire::{Json, object};
 
 use crate::client::ClientContext;
-
-/// `_meta` keys that name the agent behind a call; the first one present counts.
-pub(crate) const CALLER_ID: [&str; 2] = ["capstan/caller_id", "caller_id"];
+use crate::protocol::request_meta::RequestMeta;
 
 /// The name of a client, as `clientInfo` has it.
 pub(crate) fn client_name(info: Option<&Json>) -> Option<String> {
@@ -35,16 +33,14 @@ pub(crate) fn named(context: ClientContext, info: Option<&Json>) -> ClientContex
 
 /// The caller of one request, with the agent that its params name.
 pub(crate) fn caller_of(caller: &Arc<Caller>, params: &Json) -> Arc<Caller> {
-    caller_in(caller, object::get(params, "_meta").as_ref())
+    caller_in(caller, RequestMeta::of(params).as_ref())
 }
 
 /// The caller with the agent that this `_meta` names.
-pub(crate) fn caller_in(caller: &Arc<Caller>, meta: Option<&Json>) -> Arc<Caller> {
-    let said = meta.map(|meta| object::peek(meta, CALLER_ID)).unwrap_or_default();
-    let said = said.into_iter().flatten().find_map(|said| label(&said.read::<String>().ok()?));
-    match said {
+pub(crate) fn caller_in(caller: &Arc<Caller>, meta: Option<&RequestMeta>) -> Arc<Caller> {
+    match meta.and_then(|meta| meta.agent.clone()) {
         None => Arc::clone(caller),
-        Some(caller_id) => Arc::new(Caller { caller_id: Some(caller_id), ..Caller::clone(caller) }),
+        agent @ Some(_) => Arc::new(Caller { caller_id: agent, ..Caller::clone(caller) }),
     }
 }
 

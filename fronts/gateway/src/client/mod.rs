@@ -1,9 +1,10 @@
 //! A connected client; a modern client lasts for one request.
 //!
-//! `identity` reads what a client declares about itself; `conversations` keeps quotas of
-//! clients without a session.
+//! `identity` reads what a client declares about itself; `described` remembers the client that the
+//! requests of a connection describe; `conversations` keeps quotas of clients without a session.
 
 pub(crate) mod identity;
+pub(crate) mod described;
 pub(crate) mod conversations;
 
 use std::collections::{HashMap, HashSet};
@@ -18,12 +19,14 @@ use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::AbortHandle;
 
+use crate::client::described::{FoundClient, LastDescription};
 use crate::exchange::Task;
 use crate::fairness::client_names::NameCount;
 use crate::fairness::fair_share::Peer;
 use crate::protocol::capabilities;
 use crate::protocol::era::Era;
 use crate::protocol::log_level::Level;
+use crate::protocol::request_meta::RequestMeta;
 use crate::protocol::revision::Revision;
 
 /// Capacity of the queue of messages that belong to no request; messages beyond it are dropped.
@@ -50,6 +53,8 @@ pub struct Client {
     pub(crate) session: Arc<Session>,
     /// Its capabilities, without those that its revision does not have.
     pub(crate) capabilities: Json,
+    /// The `_meta` of its request; only a modern client has it.
+    pub(crate) meta: Option<Arc<RequestMeta>>,
     /// The arguments that its request repeats in headers; only a modern request over HTTP does.
     pub(crate) repeated: Option<RepeatedArguments>,
     state: Mutex<State>,
@@ -80,6 +85,8 @@ pub struct ClientContext {
     pub(crate) counted: NameCount,
     /// The arguments that the request repeats in headers.
     pub(crate) repeated: Option<RepeatedArguments>,
+    /// The last client that was described on the connection.
+    pub(crate) described: Option<Arc<LastDescription>>,
 }
 
 #[derive(Default)]
@@ -116,22 +123,58 @@ impl ClientContext {
     pub(crate) fn new(caller: Arc<Caller>, session: Option<Arc<Session>>, view: View) -> Self {
         static NUMBERS: AtomicU64 = AtomicU64::new(1);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        Self { caller, session, view, number, counted: NameCount::Alone, repeated: None }
+        let counted = NameCount::Alone;
+        Self { caller, session, view, number, counted, repeated: None, described: None }
+    }
+
+    /// Reads the `_meta` of a modern request; a repeated one is read once per connection.
+    pub(crate) fn read_meta(&self, meta: &Json) -> Arc<RequestMeta> {
+        match &self.described {
+            Some(last) => last.read(meta),
+            None => Arc::new(RequestMeta::read(meta)),
+        }
     }
 }
 
 // === impl Client ===
 
 impl Client {
+    /// A client that has initialized.
     pub(crate) fn new(
         revision: Revision,
         capabilities: Json,
         context: ClientContext,
         session: Arc<Session>,
     ) -> Self {
-        let ClientContext { caller, view, number, counted, repeated, .. } = context;
-        let peer = Peer::counted(&caller, counted);
+        let peer = Peer::counted(&context.caller, context.counted);
         let capabilities = capabilities::of_client(revision.era(), capabilities);
+        Self::of(revision, capabilities, context, peer, session)
+    }
+
+    /// The client of one request, which this `_meta` describes.
+    pub(crate) fn described(
+        revision: Revision,
+        capabilities: Json,
+        context: ClientContext,
+        client: FoundClient,
+        meta: Arc<RequestMeta>,
+    ) -> Self {
+        let FoundClient { caller, peer, session, .. } = client;
+        let context = ClientContext { caller, ..context };
+        let capabilities = capabilities::of_client(revision.era(), capabilities);
+        let mut client = Self::of(revision, capabilities, context, peer, session);
+        client.meta = Some(meta);
+        client
+    }
+
+    fn of(
+        revision: Revision,
+        capabilities: Json,
+        context: ClientContext,
+        peer: Peer,
+        session: Arc<Session>,
+    ) -> Self {
+        let ClientContext { caller, view, number, repeated, .. } = context;
         Self {
             number,
             era: revision.era(),
@@ -141,6 +184,7 @@ impl Client {
             peer,
             session,
             capabilities,
+            meta: None,
             repeated,
             state: Mutex::default(),
             next_ask: AtomicU64::new(1),

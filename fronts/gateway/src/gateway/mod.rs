@@ -190,7 +190,7 @@ impl Gateway {
         if *self.stopped.borrow() {
             return Exchange::fault(id, Fault::new(INTERNAL, SHUTTING_DOWN));
         }
-        if let Some(level) = client.era.level_in(params.as_ref()) {
+        if let Some(level) = client.era.level_in(client.meta.as_deref()) {
             self.raise_servers(client, level);
         }
         let Some(known) = Method::of(method, client.revision) else {

@@ -1,5 +1,6 @@
 //! Calls of tools, resources and prompts: through the pipeline, and back in the client's era.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use capstan_hub::trace::{Side, Span, Step, TraceContext};
@@ -19,10 +20,11 @@ use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
 use crate::protocol::fault::{Fault, tool_error};
 use crate::protocol::method::Method;
+use crate::protocol::request_meta::RequestMeta;
 use crate::questions::continuation::{Continuation, input_required};
 use crate::questions::operator::ClientOperator;
 use crate::questions::parked_calls::ParkedCall;
-use crate::questions::sealed_state::{BadState, State, digest};
+use crate::questions::sealed_state::{BadState, CallDigest, State};
 
 /// One call of a client.
 struct CallTask {
@@ -33,10 +35,10 @@ struct CallTask {
     name: String,
     params: Json,
     /// The `_meta` of the params.
-    meta: Option<Json>,
+    meta: Option<Arc<RequestMeta>>,
     part: Part,
     /// A digest of the call, if an answer may carry questions and their state.
-    call: Option<String>,
+    call: Option<CallDigest>,
     /// The `task` member of a client of 2025-11-25 that asks for a task.
     task: Option<Json>,
     form: Form,
@@ -54,14 +56,15 @@ pub(crate) fn call(
     form: Form,
 ) -> Exchange {
     let mut params = params.unwrap_or_else(Json::empty_object);
-    let keys = [kind.name_key(), "_meta", "requestState", "inputResponses", "task"];
-    let [name, meta, state, responses, mut task] = object::peek(&params, keys);
+    let [name, meta, state, responses, mut task] = members(client, kind, &params);
+    // A modern client has been described by its `_meta`.
+    let meta = client.meta.clone().or_else(|| Some(Arc::new(RequestMeta::read(&meta?))));
     if task.is_some() && !client.revision.has_task_member() {
         // This client's revision has no `task` member, so it must not reach a server.
         task = None;
         params = object::without_member(&params, "task").unwrap_or(params);
     }
-    let Some(name) = name.and_then(|name| name.read::<String>().ok()) else {
+    let Some(name) = name.as_ref().and_then(Json::text).map(Cow::into_owned) else {
         let message = format!("`{}` must be a string", kind.name_key());
         gateway.record_malformed(client, Method::Call(kind), &params, &message);
         return Exchange::fault(id, Fault::invalid(message));
@@ -70,7 +73,8 @@ pub(crate) fn call(
         View::All => "",
         View::One(server) => server.as_str(),
     };
-    let call = client.era.asks_in_answers().then(|| digest(place, kind.method(), &params));
+    let call = || CallDigest::of(place, kind.method(), &params);
+    let call = client.era.asks_in_answers().then(call);
     let mut way = CallTask {
         gateway: Arc::clone(gateway),
         client: Arc::clone(client),
@@ -88,7 +92,7 @@ pub(crate) fn call(
     match (way.call.clone(), state) {
         (Some(call), Some(state)) => {
             let subject = &client.caller.subject;
-            match gateway.sealer.open(&state, subject, &call, gateway.now()) {
+            match gateway.sealer.open(&state, subject, call.as_str(), gateway.now()) {
                 Ok(State::Parked(number)) => way.resume(id, number, responses.as_ref()),
                 Ok(State::Elsewhere { state, approved, number }) => {
                     // A state that is sent again makes a new call: it is counted and asked about.
@@ -107,6 +111,19 @@ pub(crate) fn call(
     }
 }
 
+/// The members of a call's params: the name, `_meta`, and those of few calls.
+fn members(client: &Client, kind: Kind, params: &Json) -> [Option<Json>; 5] {
+    let rare = ["requestState", "inputResponses", "task"];
+    let is_plain = |words: &[&str]| !object::may_mention(params, words);
+    if is_plain(&rare) && (client.meta.is_some() || is_plain(&["_meta"])) {
+        // The name comes first in nearly all calls, so that the rest is not scanned.
+        let [name] = object::peek(params, [kind.name_key()]);
+        return [name, None, None, None, None];
+    }
+    let [state, responses, task] = rare;
+    object::peek(params, [kind.name_key(), "_meta", state, responses, task])
+}
+
 // === impl CallTask ===
 
 impl CallTask {
@@ -116,7 +133,7 @@ impl CallTask {
             return self.refuse_state(id);
         };
         // First, because an answer lets the call continue on any thread.
-        parked.operator.hear(self.meta.as_ref());
+        parked.operator.hear(self.meta.as_deref());
         parked.answer(responses);
         let continuation = self.continuation(&parked.operator);
         if !parked.questions.is_empty() {
@@ -144,8 +161,7 @@ impl CallTask {
         Some(Continuation {
             operator: Arc::clone(operator),
             gateway: Arc::clone(&self.gateway),
-            subject: self.client.caller.subject.clone(),
-            peer: self.client.peer,
+            client: Arc::clone(&self.client),
             call,
         })
     }
@@ -164,7 +180,7 @@ impl CallTask {
         let (events, receiver) = channel();
         let context = self.gateway.call_context();
         let client = Arc::clone(&self.client);
-        let operator = ClientOperator::new(client, self.meta.as_ref(), events, context);
+        let operator = ClientOperator::new(client, self.meta.as_deref(), events, context);
         let operator = operator.taking(self.form);
         operator.goes_on(self.part);
         if self.task.is_some() {
@@ -192,7 +208,7 @@ impl CallTask {
             if let Some(context) = span.as_ref().and_then(|span| span.context()) {
                 params = context.put(&params);
             }
-            let caller = caller_in(&self.client.caller, self.meta.take().as_ref());
+            let caller = caller_in(&self.client.caller, self.meta.take().as_deref());
             let call = Call { caller, target: self.target(), params, part: self.part };
             let walked = tokio::select! {
                 biased;
@@ -308,7 +324,7 @@ impl CallTask {
     }
 
     /// The questions that replace the URL-required error of 2025-11-25: pages to visit first.
-    fn visits(&self, whole: &str, call: &str, operator: &ClientOperator) -> Option<Json> {
+    fn visits(&self, whole: &str, call: &CallDigest, operator: &ClientOperator) -> Option<Json> {
         let whole = Json::parse(whole.to_owned()).ok()?;
         let pages = object::items(&object::at_path(&whole, "data.elicitations")?).ok()?;
         let requests: Vec<(String, Json)> = pages
@@ -333,7 +349,7 @@ impl Drop for CallTask {
     /// Records a call whose client left before its task ran.
     fn drop(&mut self) {
         if self.is_waiting {
-            let caller = caller_in(&self.client.caller, self.meta.as_ref());
+            let caller = caller_in(&self.client.caller, self.meta.as_deref());
             let params = std::mem::replace(&mut self.params, Json::empty_object());
             let call = Call { caller, target: self.target(), params, part: self.part };
             let hub = self.gateway.hub();

@@ -8,18 +8,20 @@ use capstan_hub::catalog::{capped_instructions, merged_instructions};
 use capstan_hub::ports::{About, Listing};
 use capstan_model::rpc_code::{INVALID_REQUEST, UNSUPPORTED_VERSION};
 use capstan_model::{Caller, ServerName};
-use capstan_wire::protocol::{META_CAPABILITIES, META_CLIENT, META_VERSION};
+use capstan_wire::protocol::{META_CAPABILITIES, META_VERSION};
 use capstan_wire::{Json, RequestId, compose, object};
 
+use crate::client::described::FoundClient;
 use crate::client::identity::{client_name, named};
 use crate::client::{Client, ClientContext, View};
 use crate::exchange::answer::{Answer, Payload};
-use crate::fairness::client_names::ClientNetwork;
+use crate::fairness::client_names::{ClientNetwork, NameCount};
 use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;
 use crate::methods::lists::Reader;
 use crate::protocol::capabilities;
 use crate::protocol::fault::Fault;
+use crate::protocol::request_meta::RequestMeta;
 use crate::protocol::revision::Revision;
 use crate::protocol::server_info::{server_info, server_meta};
 
@@ -99,7 +101,23 @@ impl Gateway {
         params: Option<&Json>,
         context: ClientContext,
     ) -> Result<Arc<Client>, Answer> {
-        self.read_modern(params, context).map_err(|fault| Answer::fault(Some(id), &fault))
+        let meta = params.and_then(|params| object::get(params, "_meta"));
+        let meta = meta.map(|meta| context.read_meta(&meta));
+        self.described(id, meta, context)
+    }
+
+    /// Creates the client of one modern request, whose `_meta` has been read.
+    pub(crate) fn described(
+        &self,
+        id: &RequestId,
+        meta: Option<Arc<RequestMeta>>,
+        context: ClientContext,
+    ) -> Result<Arc<Client>, Answer> {
+        let client = match meta {
+            Some(meta) => self.find_described(meta, context),
+            None => Err(Fault::invalid("`_meta` is missing")),
+        };
+        client.map(Arc::new).map_err(|fault| Answer::fault(Some(id), &fault))
     }
 
     /// The answer to `server/discover`.
@@ -158,14 +176,37 @@ impl Gateway {
         }
     }
 
-    fn read_modern(
+    fn find_described(
         &self,
-        params: Option<&Json>,
+        meta: Arc<RequestMeta>,
         context: ClientContext,
-    ) -> Result<Arc<Client>, Fault> {
-        let (revision, capabilities, info) = read_modern(params)?;
-        let (context, session) = self.known(context, info.as_ref());
-        Ok(Arc::new(Client::new(revision, capabilities, context, session)))
+    ) -> Result<Client, Fault> {
+        let (revision, capabilities) = check_described(&meta)?;
+        let now = self.now();
+        let last = context.described.as_ref();
+        let client = last.and_then(|last| last.client(&meta, &context.caller, now));
+        let client = client.unwrap_or_else(|| self.look_up(&meta, &context, now));
+        Ok(Client::described(revision, capabilities, context, client, meta))
+    }
+
+    /// Looks up the limits of a client by the name that its request declares.
+    fn look_up(
+        &self,
+        meta: &Arc<RequestMeta>,
+        context: &ClientContext,
+        now: Duration,
+    ) -> FoundClient {
+        let base = Arc::clone(&context.caller);
+        let (found, session) = self.known(context.clone(), meta.client.as_ref());
+        let peer = Peer::counted(&found.caller, found.counted);
+        let client = FoundClient { base, caller: found.caller, peer, session, since: now };
+        // Clients that are counted together get a session of their own for each request.
+        if found.counted == NameCount::Alone
+            && let Some(last) = &context.described
+        {
+            last.remember(meta, client.clone());
+        }
+        client
     }
 
     async fn about(&self, server: &ServerName) -> Option<Arc<About>> {
@@ -184,15 +225,12 @@ fn versions() -> Json {
     compose::array(&versions)
 }
 
-/// Reads the revision, the capabilities and the self-description of the client.
-fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), Fault> {
-    let meta = params.and_then(|params| object::get(params, "_meta"));
-    let meta = meta.ok_or_else(|| Fault::invalid("`_meta` is missing"))?;
-    let [version, capabilities, info] =
-        object::peek(&meta, [META_VERSION, META_CAPABILITIES, META_CLIENT]);
-    let version: String = version
-        .and_then(|version| version.read().ok())
-        .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_VERSION}`")))?;
+/// The revision and the capabilities of a client, which its request must declare.
+fn check_described(meta: &RequestMeta) -> Result<(Revision, Json), Fault> {
+    let version = meta.version.as_ref().and_then(Json::text);
+    let version =
+        version.ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_VERSION}`")))?;
+    let capabilities = meta.capabilities.clone();
     let capabilities = capabilities
         .filter(|capabilities| capabilities.as_bytes().starts_with(b"{"))
         .ok_or_else(|| Fault::invalid(format!("`_meta` must say `{META_CAPABILITIES}`")))?;
@@ -207,5 +245,5 @@ fn read_modern(params: Option<&Json>) -> Result<(Revision, Json, Option<Json>), 
         );
         return Err(Fault::new(UNSUPPORTED_VERSION, message).with_data(data));
     };
-    Ok((revision, capabilities, info))
+    Ok((revision, capabilities))
 }

@@ -3,11 +3,12 @@
 use bytes::Bytes;
 use capstan_hub::Shape;
 use capstan_model::Kind;
-use capstan_wire::protocol::{META_LEVEL, META_VERSION};
+use capstan_wire::protocol::META_VERSION;
 use capstan_wire::{Json, compose, object};
 
 use crate::exchange::answer::{Payload, Text};
 use crate::protocol::log_level::{Level, LogFilter};
+use crate::protocol::request_meta::RequestMeta;
 use crate::protocol::server_info::server_meta;
 
 /// An era: revisions in which a conversation has the same form.
@@ -91,12 +92,8 @@ impl Era {
     }
 
     /// The log level that a request carries. Legacy clients send `logging/setLevel` instead.
-    pub(crate) fn level_in(self, params: Option<&Json>) -> Option<Level> {
-        if self == Self::Legacy {
-            return None;
-        }
-        let meta = object::get(params?, "_meta")?;
-        Level::parse(&object::get_string(&meta, META_LEVEL)?)
+    pub(crate) fn level_in(self, meta: Option<&RequestMeta>) -> Option<Level> {
+        if self == Self::Legacy { None } else { meta?.level }
     }
 
     /// The log messages for a client, by the level of its request or else of its session.

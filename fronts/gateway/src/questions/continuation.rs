@@ -9,12 +9,12 @@ use capstan_model::rpc_code::INTERNAL;
 use capstan_wire::protocol::INPUT_REQUIRED;
 use capstan_wire::{Json, compose};
 
-use crate::fairness::fair_share::Peer;
+use crate::client::Client;
 use crate::gateway::Gateway;
 use crate::protocol::fault::Fault;
 use crate::questions::operator::ClientOperator;
 use crate::questions::parked_calls::ParkedCall;
-use crate::questions::sealed_state::{SealedState, State};
+use crate::questions::sealed_state::{CallDigest, SealedState, State};
 
 /// Time that a call stays parked beyond the deadline of its questions, to recognize late answers.
 const PARK_GRACE: Duration = Duration::from_secs(30);
@@ -22,10 +22,9 @@ const PARK_GRACE: Duration = Duration::from_secs(30);
 /// Parks a call and answers its client with the questions.
 pub(crate) struct Continuation {
     pub(crate) gateway: Arc<Gateway>,
-    pub(crate) subject: String,
-    pub(crate) peer: Peer,
-    /// A digest of the call.
-    pub(crate) call: String,
+    /// The client of this part of the call.
+    pub(crate) client: Arc<Client>,
+    pub(crate) call: CallDigest,
     /// The operator of the call, the same in all parts.
     pub(crate) operator: Arc<ClientOperator>,
 }
@@ -42,9 +41,10 @@ impl Continuation {
     pub(crate) fn park(&self, parked: ParkedCall) -> Result<Json, Fault> {
         parked.operator.pause();
         let requests = parked.requests();
-        match self.gateway.park.put(parked, self.peer) {
+        match self.gateway.park.put(parked, self.client.peer) {
             Ok(number) => {
-                let state = self.gateway.seal(&self.subject, &self.call, State::Parked(number));
+                let subject = &self.client.caller.subject;
+                let state = self.gateway.seal(subject, &self.call, State::Parked(number));
                 Ok(input_required(&requests, &state))
             }
             Err(parked) => {
@@ -70,9 +70,9 @@ impl Gateway {
         State::Elsewhere { state, approved: approved.0, number: self.number_state() }
     }
 
-    pub(crate) fn seal(&self, subject: &str, call: &str, state: State) -> Json {
+    pub(crate) fn seal(&self, subject: &str, call: &CallDigest, state: State) -> Json {
         let expires = self.now() + self.hub().limits().question_wait + PARK_GRACE;
-        let (subject, call) = (subject.to_owned(), call.to_owned());
+        let (subject, call) = (subject.to_owned(), call.as_str().to_owned());
         self.sealer.seal(&SealedState { subject, call, expires, state })
     }
 }

@@ -1,10 +1,10 @@
 //! Filters the notices that a client receives while its call runs.
 
-use capstan_wire::protocol::{META_LEVEL, META_PROGRESS};
-use capstan_wire::{Json, object};
+use capstan_wire::Json;
 
 use crate::client::Client;
-use crate::protocol::log_level::{Level, LogFilter};
+use crate::protocol::log_level::LogFilter;
+use crate::protocol::request_meta::RequestMeta;
 
 /// The notices that a client asked for; set anew for each part of a call.
 pub(crate) struct NoticeFilter {
@@ -21,12 +21,9 @@ impl NoticeFilter {
     pub(crate) const NOTHING: Self = Self { token: None, logs: LogFilter::Nothing };
 
     /// The filter that a request's `_meta` asks for.
-    pub(crate) fn of(client: &Client, meta: Option<&Json>) -> Self {
-        let [token, level] = match meta {
-            Some(meta) => object::peek(meta, [META_PROGRESS, META_LEVEL]),
-            None => [None, None],
-        };
-        let level = level.and_then(|level| Level::parse(&level.read::<String>().ok()?));
+    pub(crate) fn of(client: &Client, meta: Option<&RequestMeta>) -> Self {
+        let token = meta.and_then(|meta| meta.progress.clone());
+        let level = meta.and_then(|meta| meta.level);
         Self { token, logs: client.era.log_filter(level, || client.level()) }
     }
 }

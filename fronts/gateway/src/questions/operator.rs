@@ -22,6 +22,7 @@ use crate::exchange::event_channel::{EventSender, SendError, Size};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
 use crate::methods::tasks::task_table::Tasks;
+use crate::protocol::request_meta::RequestMeta;
 use crate::protocol::revision::Revision;
 use crate::questions::approval_form;
 use crate::questions::attribution::{for_legacy, without_id};
@@ -96,7 +97,7 @@ impl ClientOperator {
     /// The operator of a call with this `_meta`.
     pub(crate) fn new(
         client: Arc<Client>,
-        meta: Option<&Json>,
+        meta: Option<&RequestMeta>,
         events: EventSender<Event>,
         context: CallContext,
     ) -> Self {
@@ -125,7 +126,7 @@ impl ClientOperator {
     }
 
     /// Resumes notices after the client has returned with another part of the call.
-    pub(crate) fn hear(&self, meta: Option<&Json>) {
+    pub(crate) fn hear(&self, meta: Option<&RequestMeta>) {
         *self.filter() = NoticeFilter::of(&self.client, meta);
     }
 

@@ -2,6 +2,7 @@
 //!
 //! The state is readable and signed. It is bound to the caller and to the call, and it expires.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,6 +13,9 @@ use sha2::{Digest, Sha256};
 
 /// Maximum length of a state, in bytes.
 const MAX_STATE: usize = 256 * 1024;
+
+/// The largest params that are kept for a digest, in bytes; larger ones are digested at once.
+const MAX_KEPT: usize = 16 * 1024;
 
 /// Length of a signature, in bytes.
 const SIGNATURE: usize = 32;
@@ -47,6 +51,18 @@ pub(crate) enum State {
         /// Unique number, so that each state can be used only once.
         number: u64,
     },
+}
+
+/// A digest of a call, computed when it is first needed: few calls ask their client anything.
+#[derive(Clone)]
+pub(crate) struct CallDigest(Arc<DigestedCall>);
+
+struct DigestedCall {
+    /// The server of the endpoint; empty for all servers.
+    place: String,
+    method: &'static str,
+    params: Json,
+    text: OnceLock<String>,
 }
 
 /// The system provides no randomness for a key.
@@ -144,8 +160,28 @@ impl Sealer {
     }
 }
 
+// === impl CallDigest ===
+
+impl CallDigest {
+    /// The digest of a call of this endpoint and method.
+    pub(crate) fn of(place: &str, method: &'static str, params: &Json) -> Self {
+        let (text, params) = if params.len() <= MAX_KEPT {
+            // Copied, so that it does not keep the buffer of the connection.
+            (OnceLock::new(), params.detached())
+        } else {
+            (OnceLock::from(digest(place, method, params)), Json::empty_object())
+        };
+        Self(Arc::new(DigestedCall { place: place.to_owned(), method, params, text }))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        let DigestedCall { place, method, params, text } = &*self.0;
+        text.get_or_init(|| digest(place, method, params))
+    }
+}
+
 /// A digest of a call: endpoint, method, and the params that stay the same in all parts.
-pub(crate) fn digest(place: &str, method: &str, params: &Json) -> String {
+fn digest(place: &str, method: &str, params: &Json) -> String {
     let mut hash = Sha256::new();
     // Each part is preceded by its length, so that different calls never hash the same bytes.
     let mut add = |part: &[u8]| {
@@ -212,6 +248,20 @@ mod tests {
         for odd in [r#""""#, r#""x""#, "1", "null", "{}"] {
             let odd = Json::parse(odd.to_owned()).unwrap();
             assert_eq!(sealer.open(&odd, "ann", "digest", NOW), Err(BadState), "{odd}");
+        }
+    }
+
+    fn digest(place: &str, method: &'static str, params: &Json) -> String {
+        CallDigest::of(place, method, params).as_str().to_owned()
+    }
+
+    #[test]
+    fn a_digest_is_the_same_whether_it_is_computed_at_once_or_later() {
+        let long = |length| Json::parse(format!(r#"{{"name":"{}"}}"#, "x".repeat(length))).unwrap();
+        for params in [long(1), long(MAX_KEPT - 11), long(MAX_KEPT), long(2 * MAX_KEPT)] {
+            let later = CallDigest::of("a", "tools/call", &params);
+            assert_eq!(later.0.text.get().is_none(), params.len() <= MAX_KEPT);
+            assert_eq!(later.as_str(), super::digest("a", "tools/call", &params));
         }
     }
 

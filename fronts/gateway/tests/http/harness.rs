@@ -188,9 +188,14 @@ impl Harness {
 
     /// Waits for the first entry of the audit log.
     pub(crate) async fn entry(&self) -> Entry {
+        self.entries(1).await.remove(0)
+    }
+
+    /// Waits for so many entries of the audit log.
+    pub(crate) async fn entries(&self, count: usize) -> Vec<Entry> {
         let mut entries = self.log.subscribe();
-        let entries = timeout(LIMIT, entries.wait_for(|entries| !entries.is_empty())).await;
-        entries.unwrap().unwrap().first().unwrap().clone()
+        let entries = timeout(LIMIT, entries.wait_for(|entries| entries.len() >= count)).await;
+        entries.unwrap().unwrap().to_vec()
     }
 
     pub(crate) async fn peer(&self) -> HttpConnection {

@@ -35,6 +35,72 @@ async fn a_request_stands_for_itself() {
     assert_eq!(harness.ask(&request("server/discover", "")).await.head.status, 200);
 }
 
+/// A call of `talk`, which sends progress, by the client and with the members of this `_meta`.
+fn talk(meta: &str) -> HttpRequest {
+    let prefix = "io.modelcontextprotocol";
+    let meta = format!(
+        r#"{{"{prefix}/protocolVersion":"{VERSION}","{prefix}/clientCapabilities":{{}},{meta}}}"#
+    );
+    let params = format!(r#"{{"name":"files__talk","arguments":{{}},"_meta":{meta}}}"#);
+    let body = format!(r#"{{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{params}}}"#);
+    let ask = post("/mcp", &body).with("MCP-Protocol-Version", VERSION);
+    ask.with("Mcp-Method", "tools/call").with("Mcp-Name", "files__talk")
+}
+
+#[tokio::test]
+async fn each_request_of_a_connection_is_that_of_the_client_that_it_describes() {
+    let harness = Harness::new().await;
+    let mut peer = harness.peer().await;
+    let client = |rest: &str| format!(r#""io.modelcontextprotocol/clientInfo":{rest}"#);
+    let one = client(r#"{"name":"one","version":"1"}"#);
+    let long = format!(r#"{one},"x":"{}""#, "y".repeat(5000));
+    let cases = [
+        (one.clone(), "", Some("one/1"), None),
+        (one.clone(), "", Some("one/1"), None),
+        (format!(r#"{one},"progressToken":"p1""#), r#""p1""#, Some("one/1"), None),
+        (format!(r#"{one},"progressToken":2"#), "2", Some("one/1"), None),
+        (client(r#"{"name":"two","version":"1"}"#), "", Some("two/1"), None),
+        (format!(r#"{one},"caller_id":"agent""#), "", Some("one/1"), Some("agent")),
+        (format!(r#"{one},"progressToken":3"#), "3", Some("one/1"), None),
+        (long.clone(), "", Some("one/1"), None),
+        (format!(r#"{long},"progressToken":4"#), "4", Some("one/1"), None),
+        (r#""x":1"#.to_owned(), "", None, None),
+        (one, "", Some("one/1"), None),
+    ];
+    for (meta, token, _, _) in &cases {
+        let answer = peer.ask(&talk(meta)).await;
+        assert!(answer.body.contains("talk done"), "{meta} {answer:?}");
+        let told = answer.body.contains(&format!(r#""progressToken":{token}"#));
+        assert_eq!(told, !token.is_empty(), "{meta} {answer:?}");
+    }
+    let entries = harness.entries(cases.len()).await;
+    for ((meta, _, client, agent), entry) in cases.iter().zip(entries) {
+        let caller = &entry.caller;
+        let found = (caller.client.as_deref(), caller.caller_id.as_deref());
+        assert_eq!(found, (*client, *agent), "{meta}");
+    }
+}
+
+#[tokio::test]
+async fn a_description_is_refused_although_the_one_before_was_complete() {
+    let harness = Harness::new().await;
+    let mut peer = harness.peer().await;
+    let complete = talk(r#""x":1"#);
+    assert_eq!(peer.ask(&complete).await.head.status, 200);
+    for (from, to, code) in [
+        ("clientCapabilities", "clientCapabilitieX", "-32602"),
+        (r#"rsion":"2026-07-28""#, r#"rsion":"2026-07-29""#, "-32020"),
+    ] {
+        let params = complete.text().replace(from, to);
+        let body = params.split_once("\r\n\r\n").unwrap().1;
+        let ask = post("/mcp", body).with("MCP-Protocol-Version", VERSION);
+        let ask = ask.with("Mcp-Method", "tools/call").with("Mcp-Name", "files__talk");
+        let answer = peer.ask(&ask).await;
+        assert_eq!(member(&answer.body, "error.code"), code, "{answer:?}");
+        assert_eq!(peer.ask(&complete).await.head.status, 200);
+    }
+}
+
 #[tokio::test]
 async fn headers_must_say_what_the_body_says() {
     let harness = Harness::new().await;

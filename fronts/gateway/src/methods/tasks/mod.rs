@@ -25,6 +25,7 @@ use crate::protocol::capabilities::TASKS;
 use crate::protocol::fault::Fault;
 use crate::protocol::messages::refuse_ambiguous;
 use crate::protocol::method::Method;
+use crate::protocol::request_meta::RequestMeta;
 use crate::questions::operator::ClientOperator;
 
 /// Number of tasks on one page.
@@ -46,7 +47,7 @@ impl Gateway {
     ) -> Exchange {
         let params = params.unwrap_or_else(Json::empty_object);
         let (events, receiver) = channel();
-        let meta = object::get(&params, "_meta");
+        let meta = RequestMeta::of(&params);
         let operator =
             ClientOperator::new(Arc::clone(client), meta.as_ref(), events, self.call_context());
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));

@@ -110,7 +110,7 @@ async fn respond(
         caller_header::adopt(&head.headers, trace_headers::adopt(&head.headers, request.params));
     let contact = Contact::of(hint(&head.headers), &request.method, request.params.as_ref());
     if contact == Contact::Modern {
-        return match make_modern(mcp, head, caller, view, &request) {
+        return match make_modern(post, caller, view, &request) {
             Ok(client) => {
                 let ParsedRequest { id, method, params } = request;
                 let exchange = ask(mcp, accepts, &client, id, &method, params);
@@ -216,24 +216,27 @@ fn hint(headers: &HeaderMap) -> Hint {
 
 /// Creates the client of a modern request, or the answer if it is refused.
 fn make_modern(
-    mcp: &McpEndpoints,
-    head: &Parts,
+    post: Post<'_>,
     caller: Arc<Caller>,
     view: View,
     request: &ParsedRequest,
 ) -> Result<Arc<crate::Client>, Answer> {
+    let Post { mcp, head, state } = post;
     let ParsedRequest { id, method, params } = request;
     let mirrored = MirroredValues::read(method, params.as_ref());
-    if let Some(version) = &mirrored.version {
-        header_check::check_version(&head.headers, version)
+    let mut context = mcp.gateway().stateless_context(caller, view);
+    context.described = Some(Arc::clone(state.described()));
+    let meta = mirrored.meta.as_ref().map(|meta| context.read_meta(meta));
+    let version = meta.as_ref().and_then(|meta| meta.version.as_ref()?.text());
+    if let Some(version) = version {
+        header_check::check_version(&head.headers, &version)
             .map_err(|mismatch| Answer::error(Some(id), HEADER_MISMATCH, &mismatch.to_string()))?;
     }
-    let mut context = mcp.gateway().stateless_context(caller, view);
     if mirrored.method.is_some_and(Method::has_argument_headers) {
         context.repeated = Some(header_check::repeated_arguments(&head.headers));
     }
-    let client = mcp.gateway().modern(id, params.as_ref(), context)?;
-    let refused = match mirrored.no_text {
+    let client = mcp.gateway().described(id, meta, context)?;
+    let refused = match mirrored.no_text() {
         Some(member) => {
             let words = format!("`{member}` must be a string");
             Err((INVALID_PARAMS, words))

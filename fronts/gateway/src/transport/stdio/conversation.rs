@@ -68,7 +68,8 @@ pub(crate) enum Event {
 
 impl Conversation {
     pub(crate) fn new(gateway: Arc<Gateway>, caller: Arc<Caller>) -> Self {
-        let context = gateway.session_context(caller, View::All);
+        let mut context = gateway.session_context(caller, View::All);
+        context.described = Some(Arc::default());
         Self {
             gateway,
             out: Outbox::default(),

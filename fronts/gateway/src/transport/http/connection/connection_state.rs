@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::client::described::LastDescription;
+
 /// Flags and times of one connection.
 pub(crate) struct ConnectionState {
     began: Instant,
@@ -28,6 +30,8 @@ pub(crate) struct ConnectionState {
     receiving: AtomicBool,
     /// Time of the last bytes of an incomplete request, in milliseconds since the connection began.
     heard: AtomicU64,
+    /// The client that its last modern request described.
+    described: Arc<LastDescription>,
 }
 
 /// Marks the connection as busy until it is dropped.
@@ -46,7 +50,13 @@ impl ConnectionState {
             rested: AtomicU64::new(0),
             receiving: AtomicBool::new(false),
             heard: AtomicU64::new(0),
+            described: Arc::default(),
         }
+    }
+
+    /// The client that the last modern request of the connection described.
+    pub(crate) fn described(&self) -> &Arc<LastDescription> {
+        &self.described
     }
 
     pub(crate) fn is_busy(&self) -> bool {

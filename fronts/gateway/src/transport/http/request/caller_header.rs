@@ -5,7 +5,7 @@ use capstan_model::caller::label;
 use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
 
-use crate::client::identity::CALLER_ID;
+use crate::protocol::request_meta::CALLER_ID;
 
 static HEADER: HeaderName = HeaderName::from_static("x-caller-id");
 

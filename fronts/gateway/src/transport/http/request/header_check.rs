@@ -2,10 +2,11 @@
 //!
 //! Proxies route by these headers; a mismatch could evade their rules.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use capstan_hub::catalog::RepeatedArguments;
-use capstan_wire::protocol::META_VERSION;
 use capstan_wire::{Json, object};
 use hyper::header::{HeaderMap, HeaderName};
 
@@ -29,14 +30,12 @@ pub(crate) struct Mismatch(&'static str);
 
 /// The values of a body that its headers repeat.
 pub(crate) struct MirroredValues {
-    /// The protocol revision.
-    pub(crate) version: Option<String>,
+    /// The `_meta` of the params.
+    pub(crate) meta: Option<Json>,
     /// The member that contains the name of the item, if the method has one.
     key: Option<&'static str>,
-    /// The name of the item.
-    pub(crate) name: Option<String>,
-    /// The member that should contain the name, if it is not a string.
-    pub(crate) no_text: Option<&'static str>,
+    /// The name of the item, as it was written.
+    name: Option<Json>,
     /// The method.
     pub(crate) method: Option<Method>,
 }
@@ -51,10 +50,12 @@ impl MirroredValues {
             Some(params) => object::peek(params, ["_meta", key.unwrap_or("_meta")]),
             None => [None, None],
         };
-        let version = meta.and_then(|meta| object::get_string(&meta, META_VERSION));
-        let name = name.filter(|_| key.is_some()).map(|name| name.read().ok());
-        let no_text = key.filter(|_| matches!(name, Some(None)));
-        Self { version, key, name: name.flatten(), no_text, method }
+        Self { meta, key, name: name.filter(|_| key.is_some()), method }
+    }
+
+    /// The member that should contain the name, if it is not a string.
+    pub(crate) fn no_text(&self) -> Option<&'static str> {
+        self.key.filter(|_| self.name.as_ref().is_some_and(|name| name.text().is_none()))
     }
 }
 
@@ -80,24 +81,25 @@ pub(crate) fn check(
         None => None,
         Some(given) => Some(given.to_str().ok().and_then(decode).ok_or(Mismatch("Mcp-Name"))?),
     };
-    if given == mirrored.name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
+    let name = mirrored.name.as_ref().and_then(Json::text);
+    if given == name { Ok(()) } else { Err(Mismatch("Mcp-Name")) }
 }
 
 /// Reads the headers that repeat arguments. The pipeline compares them with the call.
 pub(crate) fn repeated_arguments(headers: &HeaderMap) -> RepeatedArguments {
     let mut repeated = RepeatedArguments::default();
     for (name, value) in headers {
-        repeated.add(name.as_str(), || value.to_str().ok().and_then(decode));
+        repeated.add(name.as_str(), || Some(decode(value.to_str().ok()?)?.into_owned()));
     }
     repeated
 }
 
 /// Decodes a header value; `None` if its encoding is malformed.
-fn decode(value: &str) -> Option<String> {
+fn decode(value: &str) -> Option<Cow<'_, str>> {
     let (begin, end) = SENTINEL;
     match value.strip_prefix(begin).and_then(|rest| rest.strip_suffix(end)) {
-        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok(),
-        None => Some(value.to_owned()),
+        Some(wrapped) => String::from_utf8(STANDARD.decode(wrapped).ok()?).ok().map(Cow::Owned),
+        None => Some(Cow::Borrowed(value)),
     }
 }
 
