@@ -4,6 +4,7 @@ import fastmcp
 import mcp_types as types
 import python_steps as steps
 from fastmcp.client.transports import StdioTransport
+from fastmcp.skills import SkillsClientExtension
 from python_steps import PREFIX, plain
 
 
@@ -32,6 +33,9 @@ class Client:
 
     async def prompt(self, name: str, arguments: dict):
         return plain(await self.client.get_prompt_mcp(PREFIX + name, arguments))
+
+    async def skills(self):
+        return plain(await self.client.list_skills())
 
     async def listen(self, trigger: str):
         await self.call(trigger, {})
@@ -67,6 +71,7 @@ async def run() -> None:
         roots=roots,
         log_handler=person.log,
         message_handler=person.hear,
+        extensions=[SkillsClientExtension()],
     ) as client:
         await steps.play(Client(client, person), person)
 

@@ -157,6 +157,8 @@ async def play(client, person: Person) -> None:
     await run("completion", lambda: client.complete(*PLAN["completion"]))
     await run("resource", lambda: client.read(PLAN["resource"]))
     await run("prompt", lambda: client.prompt(*PLAN["prompt"]))
+    if "skills" in PLAN and hasattr(client, "skills"):
+        await run("skills", client.skills)
     await run("no_such_tool", lambda: client.call("no_such_tool", {}))
     await run("no_such_resource", lambda: client.read(PLAN["no_such_resource"]))
     if "watched" in PLAN:

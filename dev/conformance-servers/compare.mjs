@@ -46,7 +46,7 @@ function lost(before, after) {
     if (status === "FAILURE" && !before.has(id)) wrong.push(`${status} ${id} ${errorMessage ?? ""}`);
   }
   // What the suite did not get to says less than why it did not.
-  const reasons = wrong.filter((line) => !line.startsWith("not run"));
+  const reasons = wrong.filter((line) => !/^(not run|SKIPPED)/.test(line));
   return reasons.length ? reasons : wrong;
 }
 

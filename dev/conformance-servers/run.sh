@@ -3,6 +3,8 @@
 # The servers. Each speaks both eras where its SDK can.
 SDK_SERVERS=(typescript python-mcp python-fastmcp everything)
 SDK_RUNS=("--requirements 2025-11-25" "--requirements 2026-07-28")
+# Scenarios of extensions, of the newest revision, which the suite does not require and we do.
+EXTENSIONS=(sep-2640-skills-enumeration sep-2640-skills-directory sep-2640-skills-manifest)
 
 # Scenarios that pass directly and cannot pass behind Capstan: `SERVER REVISION WAY SCENARIO`, where WAY is the
 # endpoint, `one` for `/servers/SERVER/mcp` and `all` for `/mcp`; `*` stands for any. docs/conformance.md has the
@@ -20,6 +22,7 @@ SDK_DEFECTS=(
     "* 2025-11-25 * tools-call-elicitation"
     "* 2025-11-25 * elicitation-sep1034-defaults"
     "* 2025-11-25 * elicitation-sep1330-enums"
+    "typescript 2026-07-28 * sep-2640-skills-enumeration"
 )
 
 # run_sdk SERVER...: all of them side by side; what one does is in a log of its own until it is done.
@@ -29,6 +32,8 @@ run_sdk() {
     printf '%s\n' "${SDK_DIFFERENT[@]}" "${SDK_DEFECTS[@]}" >"$work/known"
     for run in "${sdk_runs[@]}"; do
         suite list --server "${run%% *}" "${run#* }" | scenarios server >"$work/scenarios-${run#* }"
+        [[ $(era "${run#* }") == legacy ]] ||
+            printf 'required %s\n' "${EXTENSIONS[@]}" >>"$work/scenarios-${run#* }"
     done
     for name in "$@"; do
         (
@@ -58,13 +63,24 @@ play_sdk() {
     local gateway=${url%/mcp}
     for run in "${sdk_runs[@]}"; do
         revision=${run#* } results=$work/results-$name-${run#* }
-        url=$direct suite_server "${run%% *}" "$revision" "$results/direct" || true
-        url=$gateway/servers/$name/mcp suite_server "${run%% *}" "$revision" "$results/one" || true
-        url=$gateway/mcp suite_server "${run%% *}" "$revision" "$results/all" || true
+        url=$direct suite_sdk "$run" "$results/direct"
+        url=$gateway/servers/$name/mcp suite_sdk "$run" "$results/one"
+        url=$gateway/mcp suite_sdk "$run" "$results/all"
         printf '\n=== %s %s %s, behind capstan as directly ===\n' "$name" "${run%% *}" "$revision"
         "$home/node_modules/node/bin/node" dev/conformance-servers/compare.mjs "$name" "$revision" \
             "$work/scenarios-$revision" "$work/known" "$results/direct" \
             "one=$results/one" "all=$results/all"
+    done
+}
+
+# suite_sdk RUN FOLDER: what failed is found there.
+suite_sdk() {
+    local scenario
+    suite_server "${1%% *}" "${1#* }" "$2" || true
+    [[ $(era "${1#* }") == modern ]] || return 0
+    for scenario in "${EXTENSIONS[@]}"; do
+        suite server --url "$url" --scenario "$scenario" --spec-version "${1#* }" --force --output-dir "$2" \
+            >/dev/null 2>&1 || true
     done
 }
 

@@ -14,6 +14,7 @@ const sdk = createRequire(`${process.env.SDK}/`);
 const load = (name) => import(pathToFileURL(sdk.resolve(name)));
 const { McpServer, ResourceTemplate, createMcpHandler, ...mcp } = await load("@modelcontextprotocol/server");
 const node = await load("@modelcontextprotocol/node");
+const { SkillsExtension, memorySkillFiles } = await load("@modelcontextprotocol/server/ext/skills");
 const z = await load("zod");
 const { image, audio, forms, inputs } = JSON.parse(readFileSync(new URL("items.json", import.meta.url)));
 
@@ -27,6 +28,14 @@ const sample = (text, maxTokens) =>
   mcp.inputRequired.createMessage({ messages: [{ role: "user", content: { type: "text", text } }], maxTokens });
 const userName = () => form("What is your name?", forms.name);
 const accepted = (ctx, key) => mcp.acceptedContent(ctx.mcpReq.inputResponses, key);
+
+const skills = await SkillsExtension.load(
+  memorySkillFiles({
+    "tie-knots/SKILL.md": "---\nname: tie-knots\ndescription: Ties knots. Use it for ropes.\n---\n\n# Knots\n\nSee references/bowline.md.\n",
+    "tie-knots/references/bowline.md": "# Bowline\n\nA loop that does not slip.\n",
+    "splice/SKILL.md": "---\nname: splice\ndescription: Joins two ropes.\n---\n\n# Splices\n",
+  }),
+);
 
 const sessions = new Map();
 /** Whether the item that comes and goes is in a list, and that item of each server. */
@@ -54,6 +63,7 @@ function build() {
   addRounds(server);
   addResources(server);
   addPrompts(server, items);
+  skills.attach(server);
   for (const [what, item] of Object.entries(items)) if (!shown[what]) item.disable();
   dynamic.set(server, items);
   server.server.setRequestHandler("logging/setLevel", async () => ({}));
