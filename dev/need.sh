@@ -37,3 +37,18 @@ need_nextest() {
     echo "installing cargo-nextest" >&2
     cargo install cargo-nextest --locked
 }
+
+# need_npm FOLDER PACKAGE...: installs these very versions into `.dev/FOLDER`, unless they are there.
+need_npm() {
+    # Written last, so that an installation that broke off is begun again.
+    local prefix=.dev/$1 stamp=.dev/$1/stamp wanted
+    shift
+    wanted=$(printf '%s\n' "$@")
+    [[ -e $stamp && $(<"$stamp") == "$wanted" ]] && return
+    need npm npm
+    rm -rf "$prefix"
+    mkdir -p "$prefix"
+    echo "installing $*" >&2
+    npm install --prefix "$prefix" --no-audit --no-fund --loglevel error "$@" >&2
+    printf '%s\n' "$wanted" >"$stamp"
+}

@@ -11,7 +11,7 @@ use crate::{Cell, Outcome};
 const ADDED: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
 pub(crate) fn tools(cell: &mut Cell) -> Outcome {
-    let Cell { client, server, .. } = cell;
+    let Cell { client, revision, .. } = cell;
     let listed = client.ask("tools/list", json!({}))?;
     let names = names(&listed["result"]["tools"], "name");
     expect(&listed, names.contains(&client.named("echo")))?;
@@ -22,7 +22,7 @@ pub(crate) fn tools(cell: &mut Cell) -> Outcome {
     // That the server speaks what it is there for, and not what the client speaks.
     let known = client.text("client", &json!({}))?;
     let known: Value = serde_json::from_str(&known).map_err(|error| error.to_string())?;
-    expect(&known, known["revision"] == server.revision)?;
+    expect(&known, known["revision"] == *revision)?;
     let failed = client.call("test_error_handling", &json!({}))?;
     expect(&failed, failed["result"]["isError"] == true)?;
     let unknown = client.call("no_such_tool", &json!({}))?;
@@ -46,7 +46,7 @@ pub(crate) fn lossless(cell: &mut Cell) -> Outcome {
         ))
         .map_err(|error| format!("{error}: {line}"))?;
         let added = rest["result"].as_object().into_iter().flat_map(|result| result.keys());
-        let modern = cell.client.kind.is_modern() || cell.server.is_modern();
+        let modern = cell.client.kind.is_modern() || cell.is_modern_server();
         let wrong: Vec<&String> =
             added.filter(|key| !modern || !ADDED.contains(&key.as_str())).collect();
         if !wrong.is_empty() {

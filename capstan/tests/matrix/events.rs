@@ -10,7 +10,7 @@ const UPDATED: &str = "notifications/resources/updated";
 const EVENTS: &str = "test://events";
 
 pub(crate) fn progress(cell: &mut Cell) -> Outcome {
-    let Cell { client, server, .. } = cell;
+    let Cell { client, revision, .. } = cell;
     let params = json!({
         "name": client.named("progress"),
         "arguments": { "steps": 4 },
@@ -22,7 +22,7 @@ pub(crate) fn progress(cell: &mut Cell) -> Outcome {
     let expected: Vec<Value> = (1..=4)
         .map(|step| {
             let mut params = json!({ "progressToken": "mine", "progress": step, "total": 4 });
-            if server.revision >= BATCHES {
+            if *revision >= BATCHES {
                 params["message"] = json!(format!("step {step}"));
             }
             params

@@ -21,7 +21,8 @@ pub(crate) struct ClientKind {
 #[derive(Debug)]
 pub(crate) struct ServerKind {
     pub(crate) name: &'static str,
-    pub(crate) revision: Revision,
+    /// The only revision that it speaks; `None` speaks both eras.
+    revision: Option<Revision>,
     pub(crate) transport: Transport,
 }
 
@@ -34,24 +35,36 @@ pub(crate) enum Transport {
     Stdio,
 }
 
-pub(crate) const CLIENTS: [ClientKind; 7] = [
-    client("sse-2024-11-05", FIRST, Transport::Sse),
-    client("http-2025-03-26", BATCHES, Transport::Http),
-    client("http-2025-06-18", FORMS, Transport::Http),
-    client("http-2025-11-25", URLS, Transport::Http),
-    client("http-2026-07-28", MODERN, Transport::Http),
-    client("stdio-legacy", URLS, Transport::Stdio),
-    client("stdio-modern", MODERN, Transport::Stdio),
+/// Whether a server of both eras is spoken to in the era of its client, or always in the modern one.
+const FOLLOWS_THE_CLIENT: bool = false;
+
+/// The clients. One of both eras uses them in turn, with a session and without.
+pub(crate) const CLIENTS: [(&str, &[ClientKind]); 8] = [
+    ("sse-2024-11-05", &[client("sse-2024-11-05", FIRST, Transport::Sse)]),
+    ("http-2025-03-26", &[client("http-2025-03-26", BATCHES, Transport::Http)]),
+    ("http-2025-06-18", &[client("http-2025-06-18", FORMS, Transport::Http)]),
+    ("http-2025-11-25", &[client("http-2025-11-25", URLS, Transport::Http)]),
+    ("http-2026-07-28", &[client("http-2026-07-28", MODERN, Transport::Http)]),
+    (
+        "http-both",
+        &[
+            client("http-both, legacy", URLS, Transport::Http),
+            client("http-both, modern", MODERN, Transport::Http),
+        ],
+    ),
+    ("stdio-legacy", &[client("stdio-legacy", URLS, Transport::Stdio)]),
+    ("stdio-modern", &[client("stdio-modern", MODERN, Transport::Stdio)]),
 ];
 
-pub(crate) const SERVERS: [ServerKind; 7] = [
-    server("sse-2024-11-05", FIRST, Transport::Sse),
-    server("http-2025-03-26", BATCHES, Transport::Http),
-    server("http-2025-06-18", FORMS, Transport::Http),
-    server("http-2025-11-25", URLS, Transport::Http),
-    server("http-2026-07-28", MODERN, Transport::Http),
-    server("stdio-legacy", URLS, Transport::Stdio),
-    server("stdio-modern", MODERN, Transport::Stdio),
+pub(crate) const SERVERS: [ServerKind; 8] = [
+    server("sse-2024-11-05", Some(FIRST), Transport::Sse),
+    server("http-2025-03-26", Some(BATCHES), Transport::Http),
+    server("http-2025-06-18", Some(FORMS), Transport::Http),
+    server("http-2025-11-25", Some(URLS), Transport::Http),
+    server("http-2026-07-28", Some(MODERN), Transport::Http),
+    server("http-both", None, Transport::Http),
+    server("stdio-legacy", Some(URLS), Transport::Stdio),
+    server("stdio-modern", Some(MODERN), Transport::Stdio),
 ];
 
 // === impl ClientKind ===
@@ -65,8 +78,13 @@ impl ClientKind {
 // === impl ServerKind ===
 
 impl ServerKind {
-    pub(crate) fn is_modern(&self) -> bool {
-        self.revision == MODERN
+    /// The revision in which the gateway speaks to it for this client.
+    pub(crate) fn revision_for(&self, client: &ClientKind) -> Revision {
+        match self.revision {
+            Some(revision) => revision,
+            None if FOLLOWS_THE_CLIENT && !client.is_modern() => URLS,
+            None => MODERN,
+        }
     }
 
     /// How it is started.
@@ -75,12 +93,12 @@ impl ServerKind {
             Transport::Stdio => &["--stdio"],
             Transport::Http | Transport::Sse => &["--http", "127.0.0.1:0"],
         };
-        let era: &[&str] = if self.is_modern() {
-            &["--era", "modern"]
-        } else {
-            &["--era", "legacy", "--revision", self.revision]
+        let era = match self.revision {
+            None => vec!["--era", "both"],
+            Some(MODERN) => vec!["--era", "modern"],
+            Some(revision) => vec!["--era", "legacy", "--revision", revision],
         };
-        [face, era].concat()
+        [face, &era].concat()
     }
 }
 
@@ -88,6 +106,10 @@ const fn client(name: &'static str, revision: Revision, transport: Transport) ->
     ClientKind { name, revision, transport }
 }
 
-const fn server(name: &'static str, revision: Revision, transport: Transport) -> ServerKind {
+const fn server(
+    name: &'static str,
+    revision: Option<Revision>,
+    transport: Transport,
+) -> ServerKind {
     ServerKind { name, revision, transport }
 }

@@ -37,7 +37,8 @@ pub(crate) fn prompt(cell: &mut Cell) -> Outcome {
 }
 
 pub(crate) fn url(cell: &mut Cell) -> Outcome {
-    let Cell { client, server, tag } = cell;
+    let is_modern_server = cell.is_modern_server();
+    let Cell { client, tag, .. } = cell;
     let page = format!("https://example.com/{}", tag.replace(' ', "/"));
     let text = client.text("elicit_url", &json!({ "url": page }))?;
     said(&text, "action=accept, content={}")?;
@@ -45,14 +46,14 @@ pub(crate) fn url(cell: &mut Cell) -> Outcome {
     expect(&asked, asked["mode"] == "url" && asked["url"] == page)?;
     // Only 2025-11-25 has names for visits.
     expect(&asked, asked.get("elicitationId").is_some() != client.kind.is_modern())?;
-    if !client.kind.is_modern() && !server.is_modern() {
+    if !client.kind.is_modern() && !is_modern_server {
         let complete = client.wait_for("notifications/elicitation/complete")?;
         let visit = &complete["params"]["elicitationId"];
         expect(&complete, *visit == asked["elicitationId"])?;
     }
     client.forget();
     let params = json!({ "name": client.named("url_required"), "arguments": { "url": page } });
-    if server.is_modern() {
+    if is_modern_server {
         let text = client.text("url_required", &json!({ "url": page }))?;
         said(&text, "action=accept, content={}")?;
         return only(client, "elicitation/create").map(drop);
@@ -113,7 +114,7 @@ pub(crate) fn not_there(cell: &mut Cell, tool: &str) -> Outcome {
 pub(crate) fn cannot_be_asked(cell: &mut Cell, tool: &str) -> Outcome {
     let answer = cell.client.call(tool, &json!({}))?;
     expect(&json!(cell.client.asked), cell.client.asked.is_empty())?;
-    if cell.server.is_modern() {
+    if cell.is_modern_server() {
         return expect(&answer, answer["error"]["code"] == MISSING_CAPABILITY);
     }
     expect(&answer, answer["result"]["isError"] == true)
@@ -127,13 +128,13 @@ pub(crate) fn no_such_prompt(cell: &mut Cell) -> Outcome {
 pub(crate) fn prompt_refused(cell: &mut Cell) -> Outcome {
     let refused = get_prompt(&mut cell.client)?;
     expect(&json!(cell.client.asked), cell.client.asked.is_empty())?;
-    let code = if cell.server.is_modern() { MISSING_CAPABILITY } else { -32602 };
+    let code = if cell.is_modern_server() { MISSING_CAPABILITY } else { -32602 };
     expect(&refused, refused["error"]["code"] == code)
 }
 
 /// As if the person had declined; a server that asks by an error is left to say so.
 pub(crate) fn no_visit(cell: &mut Cell) -> Outcome {
-    if cell.server.is_modern() {
+    if cell.is_modern_server() {
         cannot_be_asked(cell, "elicit_url")?;
         return cannot_be_asked(cell, "url_required");
     }

@@ -1,11 +1,13 @@
-//! What is tried in every cell, and where it cannot be done. docs/bridging.md has the same rows.
+//! What is tried in every cell, and where it cannot be done. The tables of docs/bridging.md are made from it.
 
-use crate::kinds::{ClientKind, FORMS, ServerKind, URLS};
+use crate::kinds::{ClientKind, FORMS, Revision, URLS};
 use crate::{Cell, Outcome, basics, events, questions};
 
 /// Something that the protocol can do.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
+    /// What the bridge does, for people.
+    pub(crate) note: &'static str,
     pub(crate) run: fn(&mut Cell) -> Outcome,
     /// The first that holds counts.
     pub(crate) exceptions: &'static [Exception],
@@ -14,35 +16,36 @@ pub(crate) struct Row {
 /// Why something cannot be done in some cells, and what happens there instead.
 pub(crate) struct Exception {
     pub(crate) name: &'static str,
-    pub(crate) holds: fn(&ClientKind, &ServerKind) -> bool,
+    /// For this client, and a server that is spoken to in this revision.
+    pub(crate) holds: fn(&ClientKind, Revision) -> bool,
     pub(crate) instead: fn(&mut Cell) -> Outcome,
 }
 
 pub(crate) const ROWS: [Row; 18] = [
-    row("tools", basics::tools),
-    row("lossless", basics::lossless),
-    row("resources", basics::resources),
-    row("resource templates", basics::templates),
-    row("prompts", basics::prompts),
-    row("completion", basics::completion),
-    row("ping and batches", basics::ping),
-    row("progress", events::progress),
-    row("logging", events::logging),
-    row("subscriptions", events::subscriptions),
-    row("list_changed", events::list_changed),
-    row("cancellation", events::cancellation),
-    row("form elicitation", questions::form).except(&[NO_FORM_SERVER, NO_FORM_CLIENT]),
-    row("questions in turn", questions::several).except(&[NO_FORM_SERVER, NO_FORM_CLIENT]),
-    row("questions of prompts", questions::prompt)
+    row("tools", basics::tools, "a result without `resultType` gets `complete` for modern clients"),
+    row("lossless", basics::lossless, "the bytes of a result stay as they are; only `resultType`, `ttlMs` and `cacheScope` are added where a modern client needs them and the server gave none"),
+    row("resources", basics::resources, "\"no such resource\" is -32002 for legacy clients and -32602 for modern ones; `ttlMs` 0 and `cacheScope` `private` are added for modern clients"),
+    row("resource templates", basics::templates, ""),
+    row("prompts", basics::prompts, ""),
+    row("completion", basics::completion, "a server without completions offers none"),
+    row("ping and batches", basics::ping, "answered here, for the revisions that have them: ping before 2026-07-28, batches in 2025-03-26"),
+    row("progress", events::progress, "tokens are translated; messages come in order, before the result, to this client only"),
+    row("logging", events::logging, "a legacy client's level goes to modern servers with every request; a legacy server is set to the most that any client wants, and each hears what it asked for"),
+    row("subscriptions", events::subscriptions, "`resources/subscribe` and `subscriptions/listen` are each made of the other"),
+    row("list_changed", events::list_changed, "modern servers are listened to on behalf of legacy clients; changes of a moment are told together"),
+    row("cancellation", events::cancellation, "`notifications/cancelled`, or closing the stream, whichever the other side knows"),
+    row("form elicitation", questions::form, "a question of a legacy server parks its call and becomes `input_required`; `input_required` of a modern server becomes questions, and the call is sent again with the answers").except(&[NO_FORM_SERVER, NO_FORM_CLIENT]),
+    row("questions in turn", questions::several, "as often as the server likes, ten times at most where the hub sends the call again").except(&[NO_FORM_SERVER, NO_FORM_CLIENT]),
+    row("questions of prompts", questions::prompt, "the same as for tools")
         .except(&[NO_FORM_PROMPT_SERVER, NO_FORM_PROMPT_CLIENT]),
-    row("URL elicitation", questions::url).except(&[NO_URL_SERVER, NO_URL_CLIENT]),
-    row("sampling", questions::sampling),
-    row("roots", questions::roots),
+    row("URL elicitation", questions::url, "-32042 becomes `input_required` for modern clients; a visit has an `elicitationId` for 2025-11-25 and none for 2026-07-28").except(&[NO_URL_SERVER, NO_URL_CLIENT]),
+    row("sampling", questions::sampling, "as with forms"),
+    row("roots", questions::roots, "a client that has none is spoken for by the project that Capstan was started in and the `roots` of the configuration; outside a project by these alone, so that a server keeps the folders it was given as arguments"),
 ];
 
 const NO_FORM_SERVER: Exception = Exception {
     name: "no forms on the server's side",
-    holds: |_, server| server.revision < FORMS,
+    holds: |_, server| server < FORMS,
     instead: |cell| questions::not_there(cell, "elicit_form"),
 };
 
@@ -60,7 +63,7 @@ const NO_FORM_PROMPT_CLIENT: Exception =
 
 const NO_URL_SERVER: Exception = Exception {
     name: "no pages to visit on the server's side",
-    holds: |_, server| server.revision < URLS,
+    holds: |_, server| server < URLS,
     instead: |cell| questions::not_there(cell, "elicit_url"),
 };
 
@@ -79,6 +82,6 @@ impl Row {
     }
 }
 
-const fn row(name: &'static str, run: fn(&mut Cell) -> Outcome) -> Row {
-    Row { name, run, exceptions: &[] }
+const fn row(name: &'static str, run: fn(&mut Cell) -> Outcome, note: &'static str) -> Row {
+    Row { name, note, run, exceptions: &[] }
 }

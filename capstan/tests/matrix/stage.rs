@@ -71,7 +71,8 @@ impl Stage {
                 })
             }),
         };
-        Ok(Cell { client: client?, server, tag: format!("{} {}", kind.name, server.name) })
+        let tag = format!("{} {}", kind.name, server.name);
+        Ok(Cell { client: client?, revision: server.revision_for(kind), tag })
     }
 
     /// The configuration of a server, which is started unless the gateway is to start it.

@@ -170,6 +170,7 @@ fn every_script_can_be_run_and_stops_at_its_first_error() {
         "dev/attacks",
         "dev/servers",
         "dev/conformance",
+        "dev/compare",
         ".ci/run",
     ] {
         assert!(scripts.iter().any(|script| script.path == door), "{door} is missing");
