@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 use crate::remote::beside;
 use crate::{LIMIT, installed, run};
 
-/// The servers that the clients have before, and how many tools each of them has for a client that
-/// can do nothing but call them.
+/// The servers that the clients have before.
 const SERVERS: [&str; 5] = ["everything", "filesystem", "memory", "time", "git"];
 
 /// A tool of Claude Code that Capstan offers.
@@ -55,7 +54,7 @@ impl Moved {
     /// Runs a client where only the loopback can be reached.
     #[track_caller]
     fn client(&self, program: &str, words: &[&str]) -> Ended {
-        self.apart(&[&[installed(program).as_str()], words].concat())
+        self.apart(&[&[installed(program).as_str()][..], words].concat())
     }
 
     #[track_caller]
@@ -87,11 +86,11 @@ impl Moved {
         let (python, script) = (installed("python"), beside("model_api.py"));
         let (claude, allowed) = (installed("claude"), PREFIX.trim_end_matches("__"));
         let words = [
-            &python,
+            python.as_str(),
             script.to_str().unwrap(),
             plan.to_str().unwrap(),
             log.to_str().unwrap(),
-            &claude,
+            claude.as_str(),
             "-p",
             "go",
             "--allowedTools",
@@ -195,7 +194,7 @@ fn other_clients_see_every_tool_once_through_that_entry() {
     let moved = Moved::new(&[]);
     let entry = moved.entry();
     let script = beside("gateway_peer.py").display().to_string();
-    let words = [&[script, "mcp".to_owned(), "auto".to_owned()], &entry[..]].concat();
+    let words = [&[script, "mcp".to_owned(), "auto".to_owned()][..], &entry].concat();
     let said = moved.world.program(installed("python"), words).limit(LIMIT).run().ok();
     let said: Value = serde_json::from_str(&said).unwrap();
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -203,7 +202,7 @@ fn other_clients_see_every_tool_once_through_that_entry() {
     assert_once(&python);
     let inspector = [installed("mcp-inspector"), "--cli".to_owned()];
     let method = ["-q", "--format", "json", "--method", "tools/list"].map(str::to_owned);
-    let words = [&inspector, &entry[..], &method].concat();
+    let words = [&inspector[..], &entry, &method].concat();
     let said = moved.world.program(installed("node"), words).limit(LIMIT).run().ok();
     let said: Value = serde_json::from_str(&said).unwrap();
     let tools = said["result"]["tools"].as_array().unwrap().iter();
