@@ -103,7 +103,7 @@ fn programs_get_the_items_and_the_result_as_the_server_wrote_them() {
     let greet =
         r#"{"name":"greet","arguments":[{"name":"name","required":true}],"server":"poems"}"#;
     says(&listed, greet);
-    let one = run(&world, &["prompts", "poems:greet", "--json"]).ok();
+    let one = run(&world, &["prompts", "poems:greet", "--json", "--refresh"]).ok();
     assert_eq!(one, format!("{greet}\n"));
     let got = run(&world, &["prompt", "poems:greet", "Ada", "--json"]).ok();
     let content = r#"{"type":"text","text":"Greet Ada."}"#;

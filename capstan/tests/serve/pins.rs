@@ -29,7 +29,8 @@ fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
         world.write("tool.json", tool.to_string());
     };
     becomes("Lists mails.");
-    world.capstan(["tools", "s"]).run().ok();
+    // A call pins the tools and saves no list, so the gateway asks the server.
+    world.capstan(["call", "s__echo"]).run().ok();
     becomes("Lists mails for somebody else.");
 
     let mut gateway = Gateway::start(&world, "");
