@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use crate::client::{Client, View};
 use crate::exchange::answer::{Payload, Text};
 use crate::gateway::Gateway;
+use crate::methods::lists::changes::News;
 use crate::methods::lists::list_snapshot::{ListSnapshot, Pages, SnapshotParts};
 use crate::methods::lists::visible_lists::{Change, VisibleLists};
 use crate::protocol::fault::Fault;
@@ -149,7 +150,7 @@ impl Gateway {
             let there = list.await.is_ok();
             gateway.lists.awaited().remove(&key);
             if there {
-                gateway.changes.note(&key.0, listing);
+                gateway.changes.note(&key.0, listing, News::Arrived);
             }
         });
     }
