@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use capstan_hub::ports::{About, Backend, BoxFuture, Connection, Footprint, Item, Listing};
+use capstan_hub::ports::{
+    About, Backend, BoxFuture, Connected, Connection, Footprint, Item, Lane, Listing,
+};
 use capstan_hub::{Answer, BackChannel, Message, Outgoing, System, SystemMessage, Ticket};
 use capstan_model::{CallError, ServerName, ServerState};
 use futures::FutureExt;
@@ -83,25 +85,31 @@ impl<S: ToolSource> Backend for ToolServer<S> {
         self.known.peek(|known| Arc::clone(&known.as_ref().about))
     }
 
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+    fn connected(self: Arc<Self>, _: Lane) -> Option<Connected> {
         self.known.peek(|_| ())?;
-        Some(self)
+        Some(Connected::one(self))
     }
 
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+    fn connect(self: Arc<Self>, _: Lane) -> BoxFuture<'static, Result<Connected, CallError>> {
         async move {
             self.known().await?;
-            Ok(self as Arc<dyn Connection>)
+            Ok(Connected::one(self))
         }
         .boxed()
     }
 
     fn disconnect(&self) {}
 
+    fn disconnect_lanes(&self) -> bool {
+        false
+    }
+
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         match system.message() {
             SystemMessage::Ping => self.source.ping(self.known()).boxed(),
-            SystemMessage::Level(_) | SystemMessage::Unsubscribe(_) => ready(Ok(())).boxed(),
+            SystemMessage::Level(_)
+            | SystemMessage::Unsubscribe(_)
+            | SystemMessage::RootsChanged => ready(Ok(())).boxed(),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use capstan_http::{Client, WebAddress};
-use capstan_hub::ports::Listener;
+use capstan_hub::ports::{Era, Listener};
 use capstan_model::ServerName;
 use capstan_process::spawn::spawn;
 use capstan_process::stderr::Ring;
@@ -19,11 +19,14 @@ use crate::http::HttpChannel;
 use crate::http::base::Opening;
 use crate::http::legacy_sse::SseChannel;
 use crate::http::web::Web;
+use crate::server::slot::Role;
 use crate::server::tracker::ConnectionTracker;
 use crate::session::Session;
-use crate::session::handshake::{HandshakeError, perform};
-use crate::session::listing::Lists;
-use crate::settings::{CommonSettings, Era, HttpSettings, Prefer, Settings, StdioSettings};
+use crate::session::handshake::{HandshakeError, Order, perform};
+use crate::session::listing::{AllLists, Lists};
+use crate::settings::{
+    CommonSettings, Era as EraSetting, HttpSettings, Prefer, Settings, StdioSettings,
+};
 use crate::stdio::StdioChannel;
 use crate::stdio::missing_variable::remedy;
 
@@ -48,6 +51,8 @@ pub(crate) struct ServerContext {
     pub(crate) tracker: Arc<ConnectionTracker>,
     /// Receives the server's notifications that belong to no call.
     pub(crate) listener: Arc<dyn Listener>,
+    /// The lists of all of the server's connections.
+    pub(crate) all_lists: Arc<AllLists>,
 }
 
 /// One of the two HTTP transports.
@@ -69,13 +74,34 @@ impl Connector {
         self.common.name.clone()
     }
 
-    /// Connects within the startup timeout.
-    pub(crate) async fn connect(&self, context: &ServerContext) -> Result<Arc<Session>, Fault> {
+    /// True if calls of legacy clients may get a connection of their own. A process gets none: a
+    /// second process would not have the state of the first.
+    pub(crate) fn may_have_lanes(&self) -> bool {
+        match &self.settings {
+            Settings::Stdio(_) => false,
+            Settings::Http(settings) => settings.era == EraSetting::Auto,
+        }
+    }
+
+    /// Connects within the startup timeout. The era that the first caller wishes counts for a
+    /// server over stdio.
+    pub(crate) async fn connect(
+        &self,
+        context: &ServerContext,
+        role: Role,
+        wish: Option<Era>,
+    ) -> Result<Arc<Session>, Fault> {
         let limit = self.common.startup_timeout;
         let connecting = async {
-            match &self.settings {
-                Settings::Stdio(settings) => self.stdio(settings, context).await,
-                Settings::Http(settings) => self.http(settings, context).await,
+            match (&self.settings, role) {
+                (Settings::Stdio(settings), _) => {
+                    self.stdio(settings, context, Order::of(settings.era, wish)).await
+                }
+                (Settings::Http(settings), Role::Home) => self.http(settings, context).await,
+                (Settings::Http(settings), Role::LegacyCalls) => {
+                    let transport = HttpTransport::Streamable;
+                    self.reach(settings, context, transport, Order::Legacy).await
+                }
             }
         };
         let fault = match timeout(limit, connecting).await {
@@ -108,12 +134,13 @@ impl Connector {
         &self,
         settings: &StdioSettings,
         context: &ServerContext,
+        order: Order,
     ) -> Result<Arc<Session>, HandshakeError> {
-        match self.start(settings, context, settings.era).await {
+        match self.start(settings, context, order).await {
             // Some servers exit when the first message is not the one they expect.
             Err(HandshakeError::DiedInProbe(_)) => {
                 context.tracker.none_left().await;
-                self.start(settings, context, Era::Legacy).await
+                self.start(settings, context, Order::Legacy).await
             }
             result => result,
         }
@@ -123,7 +150,7 @@ impl Connector {
         &self,
         settings: &StdioSettings,
         context: &ServerContext,
-        era: Era,
+        order: Order,
     ) -> Result<Arc<Session>, HandshakeError> {
         let guard = context.tracker.track().ok_or_else(stopped)?;
         context.ring.begin();
@@ -136,7 +163,7 @@ impl Connector {
         let inbound = |requests| Inbound::new(for_inbound, requests, context, changed);
         let connection = StdioChannel::open(settings, spawned, guard, context.clone(), inbound);
         let connection: Arc<dyn Channel> = Arc::new(connection);
-        let handshake = perform(&*connection, &self.common, era).await?;
+        let handshake = perform(&*connection, &self.common, order).await?;
         Ok(Arc::new(Session::new(
             Arc::clone(&self.common),
             connection,
@@ -164,7 +191,8 @@ impl Connector {
                 (HttpTransport::Sse, Some(HttpTransport::Streamable))
             }
         };
-        let fault = match (self.reach(settings, context, first).await, second) {
+        let order = Order::of(settings.era, None);
+        let fault = match (self.reach(settings, context, first, order).await, second) {
             (Err(HandshakeError::Failed(fault)), Some(_)) if may_speak_other(&fault, first) => {
                 fault
             }
@@ -172,7 +200,8 @@ impl Connector {
         };
         debug!(%fault, "tried the other transport over HTTP");
         context.tracker.none_left().await;
-        match (self.reach(settings, context, second.unwrap_or(first)).await, first) {
+        let second = second.unwrap_or(first);
+        match (self.reach(settings, context, second, order).await, first) {
             // Both transports failed; the error of streamable HTTP is the more useful one.
             (
                 Err(HandshakeError::Failed(
@@ -189,6 +218,7 @@ impl Connector {
         settings: &HttpSettings,
         context: &ServerContext,
         transport: HttpTransport,
+        order: Order,
     ) -> Result<Arc<Session>, HandshakeError> {
         let failed = |reason| HandshakeError::Failed(Fault::Unreachable(reason));
         let web = async { web(settings, context) };
@@ -203,14 +233,14 @@ impl Connector {
             context: context.clone(),
             limit: settings.timeout,
         };
-        let (channel, era): (Arc<dyn Channel>, Era) = match transport {
-            HttpTransport::Streamable => (Arc::new(HttpChannel::open(opening)), settings.era),
+        let (channel, order): (Arc<dyn Channel>, Order) = match transport {
+            HttpTransport::Streamable => (Arc::new(HttpChannel::open(opening)), order),
             HttpTransport::Sse => {
                 let channel = SseChannel::open(opening).await.map_err(HandshakeError::Failed)?;
-                (Arc::new(channel), Era::Legacy)
+                (Arc::new(channel), Order::Legacy)
             }
         };
-        let handshake = perform(&*channel, &self.common, era).await?;
+        let handshake = perform(&*channel, &self.common, order).await?;
         *self.worked.lock().unwrap_or_else(PoisonError::into_inner) = Some(transport);
         Ok(Arc::new(Session::new(Arc::clone(&self.common), channel, handshake, questions, lists)))
     }
@@ -224,9 +254,11 @@ impl Connector {
         }
     }
 
-    /// Returns the handler for a changed list: it drops the cached list and notifies the listener.
+    /// Returns the handler for a changed list: it drops the cached list of every connection and
+    /// notifies the listener.
     fn forgetting(&self, lists: &Arc<Lists>, context: &ServerContext) -> Changed {
-        let (lists, listener) = (Arc::clone(lists), Arc::clone(&context.listener));
+        context.all_lists.add(lists);
+        let (lists, listener) = (Arc::clone(&context.all_lists), Arc::clone(&context.listener));
         let name = self.common.name.clone();
         Box::new(move |listing| {
             lists.forget(listing);

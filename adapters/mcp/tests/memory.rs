@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::ports::Backend;
+use capstan_hub::ports::{Backend, Lane};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation, max_message};
 use capstan_mcp::{Era, StdioServer, StdioSettings};
@@ -56,7 +56,7 @@ async fn a_server_that_prints_a_gibibyte_without_a_newline_fails() {
     // Holes 10: 16 MiB of a message, and the 256 MiB that are passed over.
     let words = "it sent something that is not MCP: it printed more than 285212672 bytes without a \
                  newline";
-    let error = Arc::clone(&server).connect().await.err().unwrap();
+    let error = Arc::clone(&server).connect(Lane::ANY).await.err().unwrap();
     assert_eq!((error.code(), error.retryable()), (ErrorCode::ServerError, false), "{error}");
     let growth = peak() - before;
     assert!(growth < MAX_GROWTH, "{growth} KiB");
@@ -71,7 +71,7 @@ async fn a_server_that_complains_without_a_newline_is_served() {
     let fixture = binary("capstan-fixture");
     let server = server("sh", &["-c", &script, fixture.to_str().unwrap()]);
     let before = peak();
-    Arc::clone(&server).connect().await.unwrap();
+    Arc::clone(&server).connect(Lane::ANY).await.unwrap();
     let growth = peak() - before;
     assert!(growth < MAX_GROWTH, "{growth} KiB");
     assert_eq!(server.stderr().len(), 1);

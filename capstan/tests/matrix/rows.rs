@@ -30,9 +30,9 @@ pub(crate) const ROWS: [Row; 18] = [
     row("completion", basics::completion, "a server without completions offers none"),
     row("ping and batches", basics::ping, "answered here, for the revisions that have them: ping before 2026-07-28, batches in 2025-03-26"),
     row("progress", events::progress, "tokens are translated; messages come in order, before the result, to this client only"),
-    row("logging", events::logging, "a legacy client's level goes to modern servers with every request; a legacy server is set to the most that any client wants, and each hears what it asked for"),
+    row("logging", events::logging, "a legacy client's level goes to modern servers with every request, `debug` if it never set one, because a legacy client then hears everything; a legacy server is set to the most that any client wants, and each hears what it asked for"),
     row("subscriptions", events::subscriptions, "`resources/subscribe` and `subscriptions/listen` are each made of the other"),
-    row("list_changed", events::list_changed, "modern servers are listened to on behalf of legacy clients; changes of a moment are told together"),
+    row("list_changed", events::list_changed, "modern servers are listened to on behalf of legacy clients; changes of a moment are told together; a client that listens is told of every reported change to a list that it has not requested, and of visible changes to one that it has"),
     row("cancellation", events::cancellation, "`notifications/cancelled`, or closing the stream, whichever the other side knows"),
     row("form elicitation", questions::form, "a question of a legacy server parks its call and becomes `input_required`; `input_required` of a modern server becomes questions, and the call is sent again with the answers").except(&[NO_FORM_SERVER, NO_FORM_CLIENT]),
     row("questions in turn", questions::several, "as often as the server likes, ten times at most where the hub sends the call again").except(&[NO_FORM_SERVER, NO_FORM_CLIENT]),
@@ -40,7 +40,7 @@ pub(crate) const ROWS: [Row; 18] = [
         .except(&[NO_FORM_PROMPT_SERVER, NO_FORM_PROMPT_CLIENT]),
     row("URL elicitation", questions::url, "-32042 becomes `input_required` for modern clients; a visit has an `elicitationId` for 2025-11-25 and none for 2026-07-28").except(&[NO_URL_SERVER, NO_URL_CLIENT]),
     row("sampling", questions::sampling, "as with forms"),
-    row("roots", questions::roots, "a client that has none is spoken for by the project that Capstan was started in and the `roots` of the configuration; outside a project by these alone, so that a server keeps the folders it was given as arguments"),
+    row("roots", questions::roots, "a client that has none is spoken for by the project that Capstan was started in and the `roots` of the configuration; outside a project by these alone, so that a server keeps the folders it was given as arguments; a question outside of all calls goes to the only client that it can mean, see below"),
 ];
 
 const NO_FORM_SERVER: Exception = Exception {

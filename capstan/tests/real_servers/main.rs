@@ -17,6 +17,7 @@ mod stdio;
 mod http;
 mod gateway;
 mod clients;
+mod eras;
 
 use std::path::PathBuf;
 use std::time::Duration;

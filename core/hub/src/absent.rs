@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::ready;
 
 use crate::pipeline::System;
-use crate::ports::{About, Backend, BoxFuture, Connection, Footprint};
+use crate::ports::{About, Backend, BoxFuture, Connected, Footprint, Lane};
 
 /// A placeholder for a server that is disabled, not approved, or misconfigured.
 pub struct Absent {
@@ -61,15 +61,19 @@ impl Backend for Absent {
         None
     }
 
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
+    fn connected(self: Arc<Self>, _: Lane) -> Option<Connected> {
         None
     }
 
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
+    fn connect(self: Arc<Self>, _: Lane) -> BoxFuture<'static, Result<Connected, CallError>> {
         ready(Err(self.refusal())).boxed()
     }
 
     fn disconnect(&self) {}
+
+    fn disconnect_lanes(&self) -> bool {
+        false
+    }
 
     fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         ready(Ok(())).boxed()

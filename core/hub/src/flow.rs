@@ -30,6 +30,8 @@ pub struct Flow {
     walked: VecDeque<Bytes>,
     /// Bytes of the reply that were returned or are not part of the result.
     passed: usize,
+    /// The length of the whole reply, if the server has said it.
+    length: Option<u64>,
     rest: Box<dyn Source>,
     /// Called with the ending.
     watchers: Vec<Watcher>,
@@ -62,11 +64,16 @@ impl Begun {
         }
     }
 
-    /// Adds the source of the rest.
-    pub fn flow(self, server: ServerName, rest: impl Source + 'static) -> Box<Flow> {
+    /// Adds the length of the whole reply, if the server has said it, and the source of the rest.
+    pub fn flow(
+        self,
+        server: ServerName,
+        length: Option<u64>,
+        rest: impl Source + 'static,
+    ) -> Box<Flow> {
         let Self { walk, came } = self;
         let (walked, rest, watchers) = (came.into(), Box::new(rest), Vec::new());
-        Box::new(Flow { server, walk, walked, passed: 0, rest, watchers })
+        Box::new(Flow { server, walk, walked, passed: 0, length, rest, watchers })
     }
 }
 
@@ -115,6 +122,14 @@ impl Flow {
             return Poll::Ready(Err(CallError::Protocol { server: self.server.clone(), problem }));
         }
         if is_complete(&self.walk) { Poll::Ready(Ok(next)) } else { Poll::Ready(Err(self.late())) }
+    }
+
+    /// True if the result may be larger than `limit`, by the length that the server has said.
+    pub(crate) fn may_exceed(&self, limit: usize) -> bool {
+        let around = self.walk.inside().start;
+        self.length
+            .and_then(|length| usize::try_from(length).ok())
+            .is_some_and(|length| length.saturating_sub(around) > limit)
     }
 
     /// The size of the result, as far as it has arrived.

@@ -9,7 +9,7 @@ use futures::future::ready;
 use crate::Ground;
 use crate::catalog::RepeatedArguments;
 use crate::ports::{
-    Approval, Approver, Ask, BoxFuture, ClientSide, Notice, Question, Reply, ResourceLists,
+    Approval, Approver, Ask, BoxFuture, ClientSide, Lane, Notice, Question, Reply, ResourceLists,
     Unanswered, Wishes,
 };
 
@@ -29,6 +29,8 @@ pub struct Requester<'a> {
     pub max_tokens: Option<u32>,
     /// The arguments that the request repeats beside its body; `None` where none need to be.
     pub repeated: Option<&'a RepeatedArguments>,
+    /// The connections of servers that suit the client.
+    pub lane: Lane,
 }
 
 /// The numbers that tell the client of a call apart from others. The default is the only client of
@@ -73,8 +75,7 @@ impl<'a> Requester<'a> {
         identity: ClientIdentity,
     ) -> Self {
         let client = Arc::<T>::clone(front);
-        let (resources, max_tokens, repeated) = (None, None, None);
-        Self { approver: &**front, client, identity, resources, max_tokens, repeated }
+        Self { client, identity, approver: &**front, ..Self::unattended() }
     }
 
     /// Creates the requester of an [`Unattended`] front.
@@ -82,7 +83,7 @@ impl<'a> Requester<'a> {
         let identity = ClientIdentity::default();
         let (approver, client) = (&Unattended, Arc::new(Unattended));
         let (resources, max_tokens, repeated) = (None, None, None);
-        Self { approver, client, identity, resources, max_tokens, repeated }
+        Self { approver, client, identity, resources, max_tokens, repeated, lane: Lane::ANY }
     }
 }
 

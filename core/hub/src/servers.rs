@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use crate::hub::Hub;
 use crate::life::Server;
 use crate::pipeline::System;
-use crate::ports::{About, Footprint, Item, Listing, Pace};
+use crate::ports::{About, Footprint, Item, Lane, Listing, Pace};
 
 /// The required freshness of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl Hub {
     /// # Errors
     /// When the server cannot be used.
     pub async fn start(&self, server: &ServerName) -> Result<(), CallError> {
-        self.server(server)?.wake().await.map(drop)
+        self.server(server)?.wake(Lane::ANY).await.map(drop)
     }
 
     /// Returns the identity of a server; connects if it is not known.
@@ -118,7 +118,7 @@ impl Hub {
         if let Some(about) = server.about() {
             return Ok(about);
         }
-        drop(server.wake().await?);
+        drop(server.wake(Lane::ANY).await?);
         Ok(server.about().unwrap_or_default())
     }
 
@@ -136,6 +136,14 @@ impl Hub {
     /// When the server refuses.
     pub async fn set_level(&self, server: &ServerName, level: &str) -> Result<(), CallError> {
         self.server(server)?.inform(&System::level(level.to_owned())).await
+    }
+
+    /// Says to a server that the folders of its client have changed. Starts nothing.
+    ///
+    /// # Errors
+    /// Never with servers that take no answer to it.
+    pub async fn roots_changed(&self, server: &ServerName) -> Result<(), CallError> {
+        self.server(server)?.inform(&System::roots_changed()).await
     }
 
     /// Ends a subscription. Starts nothing.
@@ -162,7 +170,7 @@ impl Hub {
 
     /// Returns a list of a running server, if no waiting is necessary.
     pub fn listed(&self, server: &ServerName, listing: Listing) -> Option<Arc<[Item]>> {
-        let lease = self.servers.get(server)?.lease()?;
+        let lease = self.servers.get(server)?.lease(Lane::ANY)?;
         self.judged_at_once(&lease, listing).map(|(items, _)| items)
     }
 

@@ -4,6 +4,8 @@
 
 #[path = "life/care.rs"]
 mod care;
+#[path = "life/lanes.rs"]
+mod lanes;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Connection, Elicitation,
-    Footprint, Notice, Reply, Unanswered, Wishes,
+    About, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Connected, Connection,
+    Elicitation, Footprint, Lane, Notice, Reply, Unanswered, Wishes,
 };
 use capstan_hub::{Entry, System};
 use capstan_model::{CallError, ServerName, ServerState, Trust};
@@ -173,15 +173,19 @@ impl<F: FakeServer> Backend for Running<F> {
         self.0.about()
     }
 
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        Some(Arc::<F>::clone(&self.0))
+    fn connected(self: Arc<Self>, _: Lane) -> Option<Connected> {
+        Some(Connected::one(Arc::<F>::clone(&self.0)))
     }
 
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        ready(Ok(Arc::<F>::clone(&self.0) as Arc<dyn Connection>)).boxed()
+    fn connect(self: Arc<Self>, _: Lane) -> BoxFuture<'static, Result<Connected, CallError>> {
+        ready(Ok(Connected::one(Arc::<F>::clone(&self.0)))).boxed()
     }
 
     fn disconnect(&self) {}
+
+    fn disconnect_lanes(&self) -> bool {
+        false
+    }
 
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         self.0.inform(system)

@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::ports::{About, AuditLog, Backend, Item, Listing, Reply};
+use capstan_hub::ports::{About, AuditLog, Backend, Item, Lane, Listing, Reply};
 use capstan_hub::{Call, Hub, HubBuilder, Requester};
 use capstan_model::{CallError, Caller, Front, Target, Trust};
 use capstan_wire::Json;
@@ -59,13 +59,13 @@ impl<S: Backend + 'static> SingleServerHub<S> {
 
     /// Connects if need be, and returns the server's description.
     pub async fn about(&self) -> Result<Arc<About>, CallError> {
-        Arc::clone(&self.server).connect().await?;
+        Arc::clone(&self.server).connect(Lane::ANY).await?;
         Ok(self.server.about().unwrap_or_default())
     }
 
     /// Connects if need be, and returns one of the server's lists.
     pub async fn listing(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        Arc::clone(&self.server).connect().await?.list(listing).await
+        Arc::clone(&self.server).connect(Lane::ANY).await?.home.list(listing).await
     }
 
     /// Connects if need be, and returns the names in one of the server's lists.
@@ -82,8 +82,13 @@ impl<S: Backend + 'static> SingleServerHub<S> {
 
     /// Makes a call on behalf of the person, and returns the whole result.
     pub async fn send(&self, call: Call) -> Result<Json, CallError> {
+        self.send_in(Lane::ANY, call).await
+    }
+
+    /// Makes a call in this lane, and returns the whole result.
+    pub async fn send_in(&self, lane: Lane, call: Call) -> Result<Json, CallError> {
         let client = Arc::<TestPerson>::clone(&self.person);
-        let requester = Requester { client, ..Requester::unattended() };
+        let requester = Requester { client, lane, ..Requester::unattended() };
         let screened = self.hub.call(&self.hub.session(), call, requester).await?;
         Ok(screened.result().clone())
     }

@@ -266,6 +266,8 @@ impl Inbound {
         };
         let params = params.unwrap_or_else(Json::empty_object);
         let open = self.requests.pending.ask(of, &params);
+        let is_outside = open.is_none() && of.is_none() && !self.requests.pending.has_calls();
+        let outside = if is_outside { self.listener.only_client(&self.server) } else { None };
         // Without a caller, roots are still answered, from the configuration.
         if open.is_none()
             && of.is_none()
@@ -277,7 +279,7 @@ impl Inbound {
         let (settings, requests) = (self.settings.clone(), Arc::clone(&self.requests));
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
-            let back = open.as_ref().map(|open| &open.back);
+            let back = open.as_ref().map(|open| &open.back).or(outside.as_ref());
             let over = async {
                 let Some(open) = &open else { return std::future::pending().await };
                 open.over().await;
@@ -296,6 +298,11 @@ impl Inbound {
                 () = over => Unanswered::declined(asking),
             };
             drop(open);
+            let answer = match answer {
+                // The only client may have no stream for questions, or may have left.
+                Err(_) if outside.is_some() && asking == Asking::Roots => Ok(settings.own_roots()),
+                answer => answer,
+            };
             lock(&questions).remove(&id);
             requests.out.send(reply(&id, answer)).await;
             drop(place);

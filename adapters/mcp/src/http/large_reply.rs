@@ -25,6 +25,8 @@ const LARGE: usize = 64 * 1024;
 pub(crate) struct LargeBody {
     beginning: Vec<Bytes>,
     rest: HttpBody,
+    /// The length of all of it, if the server has said it.
+    length: Option<u64>,
 }
 
 /// The rest of a large reply. Dropping it before its end cancels the request at the server.
@@ -46,6 +48,7 @@ struct ReplyStream {
 impl Web {
     /// Reads all of a body, or the beginning of a large one.
     pub(crate) async fn begin(&self, mut from: HttpBody) -> Result<Body, WebError> {
+        let length = from.length();
         let Some(first) = self.client.chunk(&mut from).await? else {
             return Ok(Body::Nothing);
         };
@@ -60,12 +63,15 @@ impl Web {
             size += piece.len();
             beginning.push(piece);
         }
-        Ok(Body::Large(LargeBody { beginning, rest: from }))
+        Ok(Body::Large(LargeBody { beginning, rest: from, length }))
     }
 
     /// Reads the rest of a body and returns all of it.
     async fn finish(&self, large: LargeBody) -> Result<Bytes, WebError> {
-        let LargeBody { beginning, mut rest } = large;
+        let LargeBody { beginning, mut rest, length } = large;
+        if length.is_some_and(|length| length > self.max_message.try_into().unwrap_or(u64::MAX)) {
+            return Err(WebError::TooLong(self.max_message));
+        }
         let mut body = beginning.concat();
         drop(beginning);
         while let Some(piece) = self.client.chunk(&mut rest).await? {
@@ -89,7 +95,7 @@ impl Http {
         limit: Duration,
         large: LargeBody,
     ) -> Result<Option<Box<Flow>>, RequestError> {
-        let LargeBody { beginning, rest } = large;
+        let LargeBody { beginning, rest, length } = large;
         match Begun::look(id, beginning) {
             Ok(begun) => {
                 let rest = ReplyStream {
@@ -102,10 +108,11 @@ impl Http {
                     waits: None,
                     has_ended: false,
                 };
-                Ok(Some(begun.flow(self.base.inbound.server.clone(), rest)))
+                Ok(Some(begun.flow(self.base.inbound.server.clone(), length, rest)))
             }
             Err(beginning) => {
-                self.take_large_reply(id, LargeBody { beginning, rest }).await.map(|()| None)
+                let large = LargeBody { beginning, rest, length };
+                self.take_large_reply(id, large).await.map(|()| None)
             }
         }
     }

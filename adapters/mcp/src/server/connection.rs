@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use capstan_hub::ports::{BoxFuture, Connection, Item, Listing};
+use capstan_hub::ports::{BoxFuture, Connection, Item, Lane, Listing};
 use capstan_hub::{Answer, Message, Outgoing, SideOp};
 use capstan_model::CallError;
 use futures::FutureExt;
@@ -60,6 +60,7 @@ impl Connection for Session {
 
     fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
+            self.claim_for_all();
             let result = self.dispatch(outgoing).instrument(self.span()).await;
             match (&result, outgoing.message()) {
                 (Ok(_), Message::Call(..)) if self.connection.process().is_none() => {
@@ -108,7 +109,7 @@ impl Connection for DormantConnection {
 
     fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
-            let session = self.0.session().await?;
+            let session = self.0.home.session(Lane::ANY).await?;
             Connection::send(&*session, outgoing).await
         }
         .boxed()

@@ -1,49 +1,54 @@
 //! One server over its whole life.
 //! It is connected on first use, shared by all callers, and connected again after its connection is
-//! lost.
+//! lost. A server that speaks both eras over HTTP has a second connection for the calls of legacy
+//! clients.
 
 pub(crate) mod tracker;
 pub(crate) mod backoff;
 mod connection;
 mod lifecycle;
+pub(crate) mod slot;
 pub(crate) mod sticky;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    About, Backend, BoxFuture, Changes, Connection, Footprint, Listener, Listing,
+    About, Backend, BoxFuture, Changes, Connected, Connection, Era, Footprint, Lane, Listener,
 };
 use capstan_hub::{System, SystemMessage};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_process::footprint;
 use capstan_process::stderr::Ring;
 use futures::FutureExt;
-use futures::future::ready;
-use tokio::time::{Instant, sleep_until, timeout};
-use tracing::{Instrument, Span, error_span, info};
+use futures::future::join;
+use tokio::time::{Instant, timeout};
+use tracing::{Span, error_span, info};
 
-use crate::connect::{Connector, STOPPED, ServerContext};
-use crate::fault::Fault;
+use crate::connect::{Connector, ServerContext};
 use crate::server::connection::DormantConnection;
 pub(crate) use crate::server::connection::SessionOwner;
-use crate::server::lifecycle::{ConnectAttempt, Lifecycle, is_usable};
+use crate::server::lifecycle::Lifecycle;
+use crate::server::slot::{ConnectionSlot, Role};
 use crate::server::sticky::{StickyRequest, StickyRequests};
 use crate::server::tracker::ConnectionTracker;
 use crate::session::Session;
 use crate::settings::Settings;
 
-/// The timeout of a ping.
-const PING_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a call waits for the second connection before it uses the first one.
+const LANE_WAIT: Duration = Duration::from_secs(5);
+
+/// How long the second connection is not tried again after it could not be opened.
+const LANE_RETRY: Duration = Duration::from_mins(5);
 
 /// An MCP server, over any transport.
 pub struct Server {
     name: ServerName,
     connector: Arc<Connector>,
-    context: ServerContext,
-    /// The span of everything that is logged about the server.
-    span: Span,
-    lifecycle: Arc<Mutex<Lifecycle>>,
+    home: ConnectionSlot,
+    legacy_calls: ConnectionSlot,
+    /// The time until which the second connection is not tried.
+    no_lane_until: Mutex<Option<Instant>>,
     sticky: Arc<StickyRequests>,
 }
 
@@ -63,111 +68,74 @@ impl Server {
             masker: Arc::new(settings.masker()),
             tracker: Arc::new(ConnectionTracker::new()),
             listener,
+            all_lists: Arc::default(),
         };
         // Error level, although nothing failed: no filter hides this level, so every event inside
         // the span carries the server's name.
         let name = settings.common().name;
         let span = error_span!("server", %name);
         let connector = Arc::new(Connector::new(settings));
-        let (lifecycle, sticky) = (Arc::new(Mutex::new(Lifecycle::new())), Arc::default());
-        Self { name, connector, context, span, lifecycle, sticky }
-    }
-
-    /// The session, if there is one that can be used.
-    fn current(&self) -> Option<Arc<Session>> {
-        let session = lock(&self.lifecycle).attempt.as_ref()?.peek()?.as_ref().ok().cloned()?;
-        session.connection.requests().gone().is_none().then_some(session)
-    }
-
-    /// Returns the session, connecting if there is none; the attempt is single-flight.
-    async fn session(&self) -> Result<Arc<Session>, CallError> {
-        if let Some(session) = self.current() {
-            return Ok(session);
-        }
-        let attempt = self.attempt();
-        attempt.await.map_err(|fault| fault.into_error(&self.name))
-    }
-
-    async fn ping(&self) -> Result<(), CallError> {
-        let Some(session) = self.current() else { return Ok(()) };
-        let server = || self.name.clone();
-        let late =
-            |_| CallError::TimedOut { server: server(), limit: PING_TIMEOUT, may_have_run: false };
-        timeout(PING_TIMEOUT, session.ping()).await.map_err(late)?
-    }
-
-    fn attempt(&self) -> ConnectAttempt {
-        let mut lifecycle = lock(&self.lifecycle);
-        if let Some(attempt) = &lifecycle.attempt {
-            if is_usable(attempt) {
-                return attempt.clone();
-            }
-            if let Some(Ok(session)) = attempt.peek() {
-                // The connection was lost while no caller used it.
-                let session = Arc::clone(session);
-                note_loss(&self.span, &mut lifecycle, &session);
-            }
-            if let Some(fault) = lifecycle.would_fail_again() {
-                return ready(Err(fault)).boxed().shared();
-            }
-        }
-        let attempt = self.connect(lifecycle.not_before);
-        lifecycle.attempt = Some(attempt.clone());
-        lifecycle.dormant = false;
-        drop(lifecycle);
-        // Driven by a task of its own, so that a caller that is dropped does not stop it for
-        // others.
-        tokio::spawn(attempt.clone());
-        attempt
-    }
-
-    fn connect(&self, not_before: Instant) -> ConnectAttempt {
-        let (connector, context) = (Arc::clone(&self.connector), self.context.clone());
-        let (lifecycle, sticky) = (Arc::clone(&self.lifecycle), Arc::clone(&self.sticky));
-        let owner = SessionOwner {
-            lifecycle: Arc::downgrade(&self.lifecycle),
-            sticky: Arc::clone(&self.sticky),
-            span: self.span.clone(),
+        let sticky = Arc::<StickyRequests>::default();
+        let slot = |role| ConnectionSlot {
+            role,
+            connector: Arc::clone(&connector),
+            context: ServerContext {
+                tracker: Arc::new(ConnectionTracker::new()),
+                ..context.clone()
+            },
+            span: span.clone(),
+            lifecycle: Arc::new(Mutex::new(Lifecycle::new())),
+            sticky: Arc::clone(&sticky),
         };
-        let connecting = async move {
-            let start = async {
-                sleep_until(not_before).await;
-                // Never two processes at a time: they could conflict with each other.
-                context.tracker.none_left().await;
-                connector.connect(&context).await
-            };
-            let result = tokio::select! {
-                biased;
-                () = context.tracker.closing() => Err(Fault::Unreachable(STOPPED.to_owned())),
-                result = start => result,
-            };
-            if let Ok(session) = &result {
-                session.owner.get_or_init(|| owner);
-                sticky.replay(session).await;
-            }
-            let mut lifecycle = lock(&lifecycle);
-            let again = lifecycle.about.is_some();
-            match &result {
-                Ok(session) => {
-                    info!(protocol = session.about.protocol, "connected");
-                    lifecycle.connected(&session.about);
-                }
-                Err(fault) => {
-                    // Not a warning: the callers that wait for the server get the fault.
-                    info!(reason = %fault, "not connected");
-                    lifecycle.failed(fault.clone());
-                }
-            }
-            drop(lifecycle);
-            if result.is_ok() && again {
-                // Any list may have changed while the server was away.
-                for listing in Listing::ALL {
-                    context.listener.list_changed(&connector.name(), listing);
-                }
-            }
-            result
+        let (home, legacy_calls) = (slot(Role::Home), slot(Role::LegacyCalls));
+        Self { name, connector, home, legacy_calls, no_lane_until: Mutex::default(), sticky }
+    }
+
+    /// True if calls of the lane use a connection of their own beside this one, if the server
+    /// accepts it.
+    fn has_own(&self, lane: Lane, home: &Session) -> bool {
+        lane.era == Some(Era::Legacy) && home.era.is_modern() && self.connector.may_have_lanes()
+    }
+
+    /// Connects as far as the lane needs it.
+    async fn open(self: Arc<Self>, lane: Lane) -> Result<Connected, CallError> {
+        if lock(&self.home.lifecycle).dormant {
+            return Ok(Connected::one(Arc::new(DormantConnection(self))));
+        }
+        let home = self.home.session(lane).await?;
+        home.claim(lane);
+        let own = if self.has_own(lane, &home) { self.open_own(lane).await } else { None };
+        Ok(Connected { home, own: own.map(|own| own as Arc<dyn Connection>) })
+    }
+
+    /// Opens the second connection. If that fails, calls use the first one for a while.
+    async fn open_own(&self, lane: Lane) -> Option<Arc<Session>> {
+        if let Some(own) = self.legacy_calls.current() {
+            return Some(own);
+        }
+        if self.avoids_lane() {
+            return None;
+        }
+        let reason = match timeout(LANE_WAIT, self.legacy_calls.session(lane)).await {
+            // Without items it would be disconnected again after its first list.
+            Ok(Ok(own)) if own.offers_nothing() => "it offers nothing there".to_owned(),
+            Ok(Ok(own)) => return Some(own),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {LANE_WAIT:?}"),
         };
-        connecting.instrument(self.span.clone()).boxed().shared()
+        self.home.span.in_scope(|| {
+            info!(reason, "no second connection; calls of legacy clients are translated")
+        });
+        *lock(&self.no_lane_until) = Some(Instant::now() + LANE_RETRY);
+        None
+    }
+
+    fn avoids_lane(&self) -> bool {
+        lock(&self.no_lane_until).is_some_and(|until| Instant::now() < until)
+    }
+
+    fn slots(&self) -> [&ConnectionSlot; 2] {
+        [&self.home, &self.legacy_calls]
     }
 }
 
@@ -177,63 +145,85 @@ impl Backend for Server {
     }
 
     fn state(&self) -> ServerState {
-        lock(&self.lifecycle).state()
+        lock(&self.home.lifecycle).state()
     }
 
     fn about(&self) -> Option<Arc<About>> {
-        lock(&self.lifecycle).about.clone()
+        lock(&self.home.lifecycle).about.clone()
     }
 
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        Some(self.current()?)
-    }
-
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        async move {
-            if lock(&self.lifecycle).dormant {
-                return Ok(Arc::new(DormantConnection(self)) as Arc<dyn Connection>);
-            }
-            let session = self.session().await?;
-            Ok(session as Arc<dyn Connection>)
+    fn connected(self: Arc<Self>, lane: Lane) -> Option<Connected> {
+        let home = self.home.current()?;
+        if !home.suits(lane) {
+            return None;
         }
-        .boxed()
+        home.claim(lane);
+        let mut own = None;
+        if self.has_own(lane, &home) {
+            own = self.legacy_calls.current();
+            if own.is_none() && !self.avoids_lane() {
+                return None;
+            }
+        }
+        Some(Connected { home, own: own.map(|own| own as Arc<dyn Connection>) })
+    }
+
+    fn connect(self: Arc<Self>, lane: Lane) -> BoxFuture<'static, Result<Connected, CallError>> {
+        self.open(lane).boxed()
     }
 
     fn disconnect(&self) {
-        // The process ends when the last user of the connection is done.
-        let attempt = lock(&self.lifecycle).take_attempt();
-        drop(attempt);
+        for slot in self.slots() {
+            slot.disconnect();
+        }
+    }
+
+    fn disconnect_lanes(&self) -> bool {
+        self.legacy_calls.disconnect()
     }
 
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         async move {
             let request = match system.message() {
-                SystemMessage::Ping => return self.ping().await,
+                SystemMessage::Ping => {
+                    let (home, own) = join(self.home.ping(), self.legacy_calls.ping()).await;
+                    return home.and(own);
+                }
+                SystemMessage::RootsChanged => {
+                    for session in self.slots().into_iter().filter_map(ConnectionSlot::current) {
+                        session.roots_changed().await;
+                    }
+                    return Ok(());
+                }
                 SystemMessage::Level(level) => StickyRequest::Level(level.clone()),
                 SystemMessage::Unsubscribe(uri) => StickyRequest::Unsubscribe(uri.clone()),
             };
             // Kept even if sending fails: later connections get it too.
             self.sticky.record(&request);
-            match self.current() {
-                Some(session) => session.apply(&request).await.map(drop),
-                None => Ok(()),
+            for slot in self.slots() {
+                if let Some(session) = slot.current().filter(|_| request.concerns(slot.role)) {
+                    session.apply(&request).await?;
+                }
             }
+            Ok(())
         }
         .boxed()
     }
 
     fn footprint(&self) -> Option<Footprint> {
-        footprint::of(self.current()?.connection.process()?)
+        footprint::of(self.home.current()?.connection.process()?)
     }
 
     fn stderr(&self) -> Vec<String> {
-        self.context.ring.lines()
+        self.home.context.ring.lines()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            self.context.tracker.stop();
-            self.context.tracker.none_left().await;
+            let [home, own] = self.slots().map(|slot| &slot.context.tracker);
+            home.stop();
+            own.stop();
+            join(home.none_left(), own.none_left()).await;
         }
         .boxed()
     }
@@ -242,7 +232,9 @@ impl Backend for Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // A list that is being read keeps the session alive, and would keep the process alive.
-        self.context.tracker.stop();
+        for slot in self.slots() {
+            slot.context.tracker.stop();
+        }
     }
 }
 
@@ -256,6 +248,6 @@ fn note_loss(span: &Span, lifecycle: &mut Lifecycle, session: &Session) {
     }
 }
 
-fn lock(lifecycle: &Mutex<Lifecycle>) -> MutexGuard<'_, Lifecycle> {
-    lifecycle.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tracing::{Instrument, debug};
 
+use crate::server::slot::Role;
 use crate::session::Session;
 
 /// How long sending the requests may delay the first request of a new connection.
@@ -52,8 +53,9 @@ impl StickyRequests {
     }
 
     /// Sends the requests on a new connection, and waits at most [`SETUP`] for that.
-    pub(crate) async fn replay(&self, session: &Arc<Session>) {
-        let requests = self.requests();
+    pub(crate) async fn replay(&self, session: &Arc<Session>, role: Role) {
+        let mut requests = self.requests();
+        requests.retain(|request| request.concerns(role));
         if requests.is_empty() {
             return;
         }
@@ -85,6 +87,15 @@ impl StickyRequests {
 // === impl StickyRequest ===
 
 impl StickyRequest {
+    /// True if the request is sent on connections of this role. A resource is watched on one
+    /// connection only, so that its changes are reported once.
+    pub(crate) fn concerns(&self, role: Role) -> bool {
+        match self {
+            Self::Level(_) => true,
+            Self::Subscribe(_) | Self::Unsubscribe(_) => role == Role::Home,
+        }
+    }
+
     /// The method name in the revisions before 2026-07-28.
     pub(crate) fn method(&self) -> &'static str {
         match self {

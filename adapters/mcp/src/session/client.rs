@@ -41,7 +41,9 @@ pub(crate) fn client_info() -> Json {
 /// same for people and programs, because some servers offer tools depending on them, and tools that
 /// were approved for one would be new to the other.
 pub(crate) fn capabilities(settings: &CommonSettings) -> Json {
-    offered(settings, Others::Clients)
+    let roots = compose::object(&[("listChanged", &compose::truth())]);
+    let offered = offered(settings, Others::Clients);
+    object::with_member(&offered, "roots", &roots).unwrap_or(offered)
 }
 
 fn offered(settings: &CommonSettings, others: Others) -> Json {

@@ -41,6 +41,11 @@ impl Era {
         }
     }
 
+    /// True from 2026-07-28 on.
+    pub(crate) fn is_modern(self) -> bool {
+        self == Self::Modern
+    }
+
     /// The method of a request whose only purpose is an answer.
     pub(crate) fn ping_method(self) -> &'static str {
         match self {
@@ -88,11 +93,13 @@ impl Era {
     }
 
     /// The params of a call: those of the client, which otherwise stay unchanged, with the metadata
-    /// that the era requires and the progress token, if the caller wants progress.
+    /// that the era requires and the progress token, if the caller wants progress. A modern server
+    /// also gets the log level, unless the client's params have one.
     pub(crate) fn call_params(
         self,
         params: &Json,
         progress: Option<u64>,
+        level: Option<&str>,
         requester: impl FnOnce() -> RequestedBy,
         settings: &CommonSettings,
     ) -> Result<Json, BadJson> {
@@ -115,6 +122,11 @@ impl Era {
         if let Some(ours) = ours {
             for (key, value) in ours {
                 set(key, value);
+            }
+            if let Some(level) = level
+                && !meta.iter().any(|(name, _)| name == protocol::META_LEVEL)
+            {
+                meta.push((protocol::META_LEVEL.to_owned(), compose::string(level)));
             }
         }
         object::with_member(&params, "_meta", &compose_members(&meta))

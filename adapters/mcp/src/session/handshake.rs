@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use capstan_hub::ports::About;
+use capstan_hub::ports::{self, About};
 use capstan_model::rpc_code;
 use capstan_wire::{Json, Reply, compose, object, protocol};
 
@@ -26,6 +26,17 @@ const PROBE_WAIT: Duration = Duration::from_secs(1);
 pub(crate) struct Handshake {
     pub(crate) era: Era,
     pub(crate) about: About,
+    /// True if the server is known to refuse the other era, or may not be asked for it.
+    pub(crate) is_only_era: bool,
+}
+
+/// The eras that a handshake tries, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    Legacy,
+    Modern,
+    ModernFirst,
+    LegacyFirst,
 }
 
 /// The reason why there is no session.
@@ -51,22 +62,38 @@ impl Handshake {
             instructions: object::get_string(result, "instructions"),
             capabilities: object::get(result, "capabilities"),
         };
-        Self { era, about }
+        Self { era, about, is_only_era: false }
     }
 }
 
-/// Performs the handshake in the era that the settings specify.
+// === impl Order ===
+
+impl Order {
+    /// The order that the settings specify. Where they leave the choice, the era that the first
+    /// caller wishes comes first.
+    pub(crate) fn of(setting: EraSetting, wish: Option<ports::Era>) -> Self {
+        match (setting, wish) {
+            (EraSetting::Legacy, _) => Self::Legacy,
+            (EraSetting::Modern, _) => Self::Modern,
+            (EraSetting::Auto, Some(ports::Era::Legacy)) => Self::LegacyFirst,
+            (EraSetting::Auto, Some(ports::Era::Modern) | None) => Self::ModernFirst,
+        }
+    }
+}
+
+/// Performs the handshake in the first of the eras that the server accepts.
 pub(crate) async fn perform(
     connection: &dyn Channel,
     settings: &CommonSettings,
-    setting: EraSetting,
+    order: Order,
 ) -> Result<Handshake, HandshakeError> {
-    match setting {
-        EraSetting::Legacy => initialize(connection, settings).await,
-        EraSetting::Modern => match ask_modern(connection, settings).await {
+    let only = |handshake| Handshake { is_only_era: true, ..handshake };
+    match order {
+        Order::Legacy => initialize(connection, settings).await.map(only),
+        Order::Modern => match ask_modern(connection, settings).await {
             Discovered::Modern(handshake) => {
                 connection.agree(handshake.era);
-                Ok(handshake)
+                Ok(only(handshake))
             }
             Discovered::Legacy => Err(failed(
                 "it does not speak 2026-07-28, which `protocol = \"modern\"` requires".to_owned(),
@@ -74,7 +101,22 @@ pub(crate) async fn perform(
             Discovered::Died(reason) => Err(failed(reason)),
             Discovered::Failed(fault) => Err(HandshakeError::Failed(fault)),
         },
-        EraSetting::Auto => probe(connection, settings).await,
+        Order::ModernFirst => {
+            let handshake = probe(connection, settings).await?;
+            let is_only_era = handshake.era != Era::Modern;
+            Ok(Handshake { is_only_era, ..handshake })
+        }
+        Order::LegacyFirst => match initialize(connection, settings).await {
+            Ok(handshake) => Ok(handshake),
+            // A modern server has no handshake.
+            Err(refusal) => match ask_modern(connection, settings).await {
+                Discovered::Modern(handshake) => {
+                    connection.agree(handshake.era);
+                    Ok(only(handshake))
+                }
+                Discovered::Legacy | Discovered::Died(_) | Discovered::Failed(_) => Err(refusal),
+            },
+        },
     }
 }
 

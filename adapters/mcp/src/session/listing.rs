@@ -1,6 +1,6 @@
 //! Reads a whole list of a server, page by page, and caches it until it changes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use capstan_hub::ports::{BoxFuture, Item, Listing};
 use capstan_model::CallError;
@@ -26,6 +26,34 @@ const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct Lists(Mutex<FxHashMap<Listing, SharedList>>);
 
 pub(crate) type SharedList = Shared<BoxFuture<'static, Result<Arc<[Item]>, CallError>>>;
+
+/// The lists of all open connections of a server. A change that is reported on one of them concerns
+/// all.
+#[derive(Default)]
+pub(crate) struct AllLists(Mutex<Vec<Weak<Lists>>>);
+
+// === impl AllLists ===
+
+impl AllLists {
+    /// Adds the lists of a new connection.
+    pub(crate) fn add(&self, lists: &Arc<Lists>) {
+        let mut all = self.all();
+        all.retain(|lists| lists.strong_count() > 0);
+        all.push(Arc::downgrade(lists));
+    }
+
+    /// Drops a list that has changed, on every connection.
+    pub(crate) fn forget(&self, listing: Listing) {
+        let open: Vec<Arc<Lists>> = self.all().iter().filter_map(Weak::upgrade).collect();
+        for lists in open {
+            lists.forget(listing);
+        }
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Weak<Lists>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 // === impl Lists ===
 

@@ -12,9 +12,10 @@ pub(crate) mod listing;
 mod side;
 mod subscriptions;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use capstan_hub::ports::{About, Item, Listing};
+use capstan_hub::ports::{self, About, Item, Lane, Listing};
 use capstan_hub::{Answer, BackChannel, Flow, Ticket};
 use capstan_model::rpc_code;
 use capstan_model::{CallError, ServerName};
@@ -47,6 +48,10 @@ pub(crate) struct Session {
     subscriptions: Subscriptions,
     /// The server that the session belongs to; set before the first use.
     pub(crate) owner: OnceLock<SessionOwner>,
+    /// True if the server was asked for the other era and refused, or may not be asked.
+    is_only_era: bool,
+    /// True if a caller has used the session, so that the server may have state for it.
+    is_claimed: AtomicBool,
 }
 
 // === impl Session ===
@@ -59,10 +64,42 @@ impl Session {
         questions: QuestionSettings,
         lists: Arc<Lists>,
     ) -> Self {
-        let Handshake { era, about } = handshake;
-        let (subscriptions, owner) = (Subscriptions::default(), OnceLock::new());
-        let about = Arc::new(about);
-        Self { settings, connection, about, era, questions, lists, subscriptions, owner }
+        let Handshake { era, about, is_only_era } = handshake;
+        Self {
+            settings,
+            connection,
+            about: Arc::new(about),
+            era,
+            questions,
+            lists,
+            subscriptions: Subscriptions::default(),
+            owner: OnceLock::new(),
+            is_only_era,
+            is_claimed: AtomicBool::new(false),
+        }
+    }
+
+    /// True if callers of the lane use this session. A process that has only been listed is started
+    /// again for the first caller of the other era; after that it stays as it is, because another
+    /// process would not have its state.
+    pub(crate) fn suits(&self, lane: Lane) -> bool {
+        let Some(era) = lane.era else { return true };
+        self.connection.process().is_none()
+            || self.is_only_era
+            || self.era.is_modern() == (era == ports::Era::Modern)
+            || self.is_claimed.load(Ordering::Relaxed)
+    }
+
+    /// Claims the session for a caller of the lane. A caller without an era has only listed it.
+    pub(crate) fn claim(&self, lane: Lane) {
+        if lane.era.is_some() {
+            self.claim_for_all();
+        }
+    }
+
+    /// Claims the session: the server may have state from now on.
+    pub(crate) fn claim_for_all(&self) {
+        self.is_claimed.store(true, Ordering::Relaxed);
     }
 
     /// True if the server declares such a list.
@@ -175,7 +212,8 @@ impl Session {
         let id = self.connection.requests().next_id();
         let wishes = back.wishes();
         let progress = wishes.progress.then_some(id);
-        let params = self.call_params(params, progress, || RequestedBy::client(back))?;
+        let level = wishes.level;
+        let params = self.call_params(params, progress, level, || RequestedBy::client(back))?;
         let (method, limit) = (ticket.kind().method(), self.settings.timeout);
         let may_stream = self.era.may_stream(wishes);
         let recipient = Some(Recipient::Client(back.clone()));
@@ -199,9 +237,10 @@ impl Session {
         &self,
         params: &Json,
         progress: Option<u64>,
+        level: Option<&str>,
         requester: impl FnOnce() -> RequestedBy,
     ) -> Result<Json, CallError> {
-        let params = self.era.call_params(params, progress, requester, &self.settings);
+        let params = self.era.call_params(params, progress, level, requester, &self.settings);
         params.map_err(|_| self.broken("the params are not an object".to_owned()))
     }
 

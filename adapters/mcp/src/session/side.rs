@@ -48,11 +48,18 @@ impl Session {
     ) -> Result<Json, CallError> {
         let id = self.connection.requests().next_id();
         let progress = recipient.wants_progress().then_some(id);
-        let params = self.call_params(params, progress, || recipient.requester())?;
+        let params = self.call_params(params, progress, None, || recipient.requester())?;
         let recipient = Some(recipient);
         let request = Request { id, method, params: &params, limit, recipient };
         let reply = self.connection.request(request).await;
         self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
+    }
+
+    /// Says that the client's roots have changed. The modern protocol has no such message.
+    pub(crate) async fn roots_changed(&self) {
+        if !self.era.is_modern() {
+            self.connection.notify("notifications/roots/list_changed", None).await;
+        }
     }
 
     /// Sends a ping; any answer is a sign of life.

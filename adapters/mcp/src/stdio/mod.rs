@@ -47,7 +47,7 @@ impl StdioChannel {
         context: ServerContext,
         inbound: impl FnOnce(Arc<Requests>) -> Inbound,
     ) -> Self {
-        let ServerContext { ring, masker, tracker, listener: _ } = context;
+        let ServerContext { ring, masker, tracker, .. } = context;
         let Spawned { keeper, stdin, stdout, stderr } = spawned;
         let process = keeper.process();
         let (out, outgoing) = Outbox::new(&settings.name, &masker);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use capstan_hub::ports::Backend;
+use capstan_hub::ports::{Backend, Lane};
 use capstan_mcp::Others;
 use capstan_mcp::settings::{Elicitation, max_message};
 use capstan_mcp::{Era, StdioServer, StdioSettings};
@@ -61,7 +61,7 @@ fn hub(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
 
 async fn serve(settings: StdioSettings) -> io::Result<()> {
     let server = Arc::new(StdioServer::new(settings));
-    match Arc::clone(&server).connect().await {
+    match Arc::clone(&server).connect(Lane::ANY).await {
         Ok(_) => say("connected")?,
         Err(error) => say(&error.to_string())?,
     }

@@ -39,7 +39,7 @@ impl ClientSide for Taker {
     }
 
     fn wishes(&self) -> Wishes {
-        Wishes { progress: false, input_required: true, flow: true }
+        Wishes { progress: false, input_required: true, flow: true, level: None }
     }
 }
 

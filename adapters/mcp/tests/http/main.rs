@@ -8,6 +8,7 @@ mod legacy;
 mod modern;
 mod older;
 mod streams;
+mod lanes;
 mod large;
 mod faults;
 mod redirects;

@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex};
 
-use capstan_hub::ports::{Backend, Listener, Listing};
+use capstan_hub::BackChannel;
+use capstan_hub::ports::{Backend, Lane, Listener, Listing};
 use capstan_mcp::Server;
 use capstan_model::{ErrorCode, ServerName};
 use capstan_testkit::alive;
@@ -24,6 +25,10 @@ impl Listener for Hears {
         let params = params.map(ToString::to_string).unwrap_or_default();
         self.0.lock().unwrap().push(format!("{server} {method} {params}"));
     }
+
+    fn only_client(&self, _: &ServerName) -> Option<BackChannel> {
+        None
+    }
 }
 
 #[tokio::test]
@@ -34,7 +39,7 @@ async fn what_a_server_logs_while_nobody_calls_it_is_told_as_belonging_to_no_cal
     let hears = Arc::new(Hears::default());
     let hearer = Arc::clone(&hears) as Arc<dyn Listener>;
     let server = Arc::new(Server::heard_by(shell(arms), hearer));
-    let connection = Arc::clone(&server).connect().await.unwrap();
+    let connection = Arc::clone(&server).connect(Lane::ANY).await.unwrap().home;
     connection.list(Listing::Tools).await.unwrap();
     until(|| !hears.0.lock().unwrap().is_empty()).await;
     let told = hears.0.lock().unwrap().clone();

@@ -4,7 +4,9 @@
 
 mod scene;
 mod eras;
+mod lanes;
 mod lists;
+mod outside;
 mod long;
 mod calls;
 mod deaths;

@@ -344,7 +344,7 @@ impl ClientSide for Modern {
     }
 
     fn wishes(&self) -> Wishes {
-        Wishes { progress: false, input_required: true, flow: false }
+        Wishes { progress: false, input_required: true, flow: false, level: None }
     }
 
     fn notice(&self, _: Notice) {}

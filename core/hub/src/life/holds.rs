@@ -95,7 +95,7 @@ impl Holds {
     pub(super) fn informed(&mut self, system: &System) {
         match system.message() {
             SystemMessage::Unsubscribe(uri) => drop(self.resources.remove(uri)),
-            SystemMessage::Ping | SystemMessage::Level(_) => {}
+            SystemMessage::Ping | SystemMessage::Level(_) | SystemMessage::RootsChanged => {}
         }
     }
 

@@ -1,28 +1,28 @@
 //! A server of a hub: listed from memory, started when needed, stopped when idle.
 //!
-//! Private to this crate. A [`Lease`] is the only way to a connection. It keeps the server from
-//! being stopped, and everything that is listed or sent with it uses that one connection.
+//! Private to this crate. A [`Lease`] is the only way to a connection.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use capstan_model::{CallError, ServerName, ServerState};
-use capstan_wire::protocol;
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
 use tracing::info;
 
 use super::holds::Holds;
 use super::idle::IdleRule;
+use super::lane_agreement::LaneAgreement;
+use super::lease::{Hold, Lease};
 use super::manifest::Manifest;
 use super::memory::{Memory, News};
 use super::supervisor::{Supervisor, lock};
-use crate::pipeline::{Message, Outgoing, System};
+use crate::Freshness;
+use crate::pipeline::System;
 use crate::ports::{
-    About, Backend, BoxFuture, Connection, Footprint, Item, Listener, Listing, Pace, SavedText,
+    About, Backend, BoxFuture, Footprint, Item, Lane, Listener, Listing, Pace, SavedText,
 };
-use crate::{Answer, Freshness};
 
 /// How long an unused server without items is kept. Some servers add their items a moment after
 /// they have started.
@@ -64,6 +64,10 @@ pub(crate) struct Server {
     /// Present if the supervisor starts and stops the server.
     pub(super) care: Option<Care>,
     pub(super) holds: Mutex<Holds>,
+    /// What keeps the connections of lanes. It keeps the whole server as well.
+    pub(super) lane_holds: Mutex<Holds>,
+    /// The items that the connections of lanes define in the same way.
+    pub(super) agreement: LaneAgreement,
     me: Weak<Self>,
 }
 
@@ -79,15 +83,6 @@ pub(super) struct Care {
     /// True if the saved lists were compared with the server's, or the comparison is in progress.
     compared: AtomicBool,
 }
-
-/// The right to use one connection of a server, which is not stopped meanwhile.
-pub(crate) struct Lease {
-    hold: Hold,
-    connection: Arc<dyn Connection>,
-}
-
-/// Keeps a server from being stopped until it is dropped.
-struct Hold(Arc<Server>);
 
 // === impl Server ===
 
@@ -139,6 +134,8 @@ impl Server {
             supervisor,
             care,
             holds: Mutex::default(),
+            lane_holds: Mutex::default(),
+            agreement: LaneAgreement::default(),
             me: Weak::clone(me),
         })
     }
@@ -211,29 +208,22 @@ impl Server {
         self.backend.close()
     }
 
-    /// Takes a lease of the open connection, if there is one.
-    pub(crate) fn lease(self: &Arc<Self>) -> Option<Lease> {
-        let connection = Arc::clone(&self.backend).connected()?;
-        Some(Lease { hold: self.hold(), connection })
+    /// Takes a lease of the open connections of a lane, if none is missing.
+    pub(crate) fn lease(self: &Arc<Self>, lane: Lane) -> Option<Lease> {
+        let connected = Arc::clone(&self.backend).connected(lane)?;
+        Some(Lease::new(Hold::new(self), lane, connected))
     }
 
-    /// Takes a lease; connects if there is no connection.
-    pub(crate) async fn wake(self: &Arc<Self>) -> Result<Lease, CallError> {
-        let hold = self.hold();
-        let connection = Arc::clone(&self.backend).connect().await?;
-        Ok(Lease { hold, connection })
-    }
-
-    fn hold(self: &Arc<Self>) -> Hold {
-        if let (Some(_), Some(supervisor)) = (&self.care, &self.supervisor) {
-            lock(&self.holds).begin(supervisor.now());
-        }
-        Hold(Arc::clone(self))
+    /// Takes a lease; opens the connections of the lane that are missing.
+    pub(crate) async fn wake(self: &Arc<Self>, lane: Lane) -> Result<Lease, CallError> {
+        let hold = Hold::new(self);
+        let connected = Arc::clone(&self.backend).connect(lane).await?;
+        Ok(Lease::new(hold, lane, connected))
     }
 
     /// Sends a system message. Starts nothing.
     pub(crate) async fn inform(self: &Arc<Self>, system: &System) -> Result<(), CallError> {
-        let hold = self.hold();
+        let hold = Hold::new(self);
         let informed = self.backend.inform(system).await;
         // Even if the server refuses: an ended subscription no longer holds it.
         lock(&self.holds).informed(system);
@@ -290,16 +280,16 @@ impl Server {
     }
 
     async fn current(self: &Arc<Self>, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        let lease = match self.lease() {
+        let lease = match self.lease(Lane::ANY) {
             Some(lease) => lease,
-            None => self.wake().await?,
+            None => self.wake(Lane::ANY).await?,
         };
         lease.list(listing).await
     }
 
     /// Compares the running server's list with the known one. Returns the list to use, and the
     /// difference.
-    fn adopt(&self, listing: Listing, items: Arc<[Item]>) -> (Arc<[Item]>, News) {
+    pub(super) fn adopt(&self, listing: Listing, items: Arc<[Item]>) -> (Arc<[Item]>, News) {
         let Some(care) = &self.care else { return (items, News::None) };
         let (items, news) = self.memory(care).adopt(listing, &items);
         if news == News::None {
@@ -341,7 +331,7 @@ impl Server {
     }
 
     /// The known lists, which are read from the store on first use.
-    fn memory<'a>(&self, care: &'a Care) -> MutexGuard<'a, Memory> {
+    pub(super) fn memory<'a>(&self, care: &'a Care) -> MutexGuard<'a, Memory> {
         let load = || {
             let (key, supervisor) = (care.terms.key.as_ref()?, self.supervisor.as_ref()?);
             let SavedText { text, confirmed } = supervisor.ports.manifests.load(key)?;
@@ -367,7 +357,7 @@ impl Server {
     }
 
     /// Compares the saved lists with the server's, once, in the background.
-    fn compare(&self) {
+    pub(super) fn compare(&self) {
         let Some(care) = &self.care else { return };
         if care.terms.key.is_none() || care.compared.swap(true, Ordering::AcqRel) {
             return;
@@ -396,12 +386,12 @@ impl Server {
     }
 
     async fn read(self: &Arc<Self>, listing: Listing) -> Result<News, CallError> {
-        let lease = self.wake().await?;
-        let items = Arc::clone(&lease.connection).list(listing).await?;
+        let lease = self.wake(Lane::ANY).await?;
+        let items = lease.read(listing).await?;
         Ok(self.adopt(listing, items).1)
     }
 
-    fn tell_changed(&self, listing: Listing) {
+    pub(super) fn tell_changed(&self, listing: Listing) {
         if let Some(supervisor) = &self.supervisor {
             supervisor.ports.changes.list_changed(self.name(), listing);
         }
@@ -413,66 +403,6 @@ impl Server {
         };
         if let Some(me) = self.me.upgrade() {
             (supervisor.ports.spawn)(work(me));
-        }
-    }
-}
-
-// === impl Lease ===
-
-impl Lease {
-    pub(crate) fn server(&self) -> &Arc<Server> {
-        &self.hold.0
-    }
-
-    /// True if the server speaks the modern protocol.
-    pub(crate) fn is_modern(&self) -> bool {
-        self.server().about().is_some_and(|about| about.protocol == protocol::MODERN)
-    }
-
-    /// Returns a list of the running server, if no waiting is necessary.
-    pub(crate) fn listed(&self, listing: Listing) -> Option<Arc<[Item]>> {
-        let items = self.connection.listed(listing)?;
-        match &self.server().care {
-            Some(care) => self.server().memory(care).adopted(listing, &items),
-            None => Some(items),
-        }
-    }
-
-    /// Returns a list of the running server.
-    pub(crate) async fn list(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
-        let items = Arc::clone(&self.connection).list(listing).await?;
-        let server = self.server();
-        let (items, news) = server.adopt(listing, items);
-        if news == News::Changed {
-            server.tell_changed(listing);
-        }
-        server.compare();
-        Ok(items)
-    }
-
-    /// Sends a message that the pipeline admitted.
-    pub(crate) async fn send(&self, outgoing: Outgoing<'_>) -> Result<Answer, CallError> {
-        let server = self.server();
-        if let (Message::Call(..), Some(supervisor)) = (outgoing.message(), &server.supervisor) {
-            supervisor.called(server.name());
-        }
-        let answer = self.connection.send(outgoing).await?;
-        if let Answer::Whole(answer) = &answer {
-            let now = server.supervisor.as_ref().map_or(Duration::ZERO, |one| one.now());
-            lock(&server.holds).answered(outgoing.message(), answer, now);
-        }
-        server.compare();
-        Ok(answer)
-    }
-}
-
-// === impl Hold ===
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        if let (Some(care), Some(supervisor)) = (&self.0.care, &self.0.supervisor) {
-            lock(&self.0.holds).end(supervisor.now());
-            *lock(&care.silent) = None;
         }
     }
 }

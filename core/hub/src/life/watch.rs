@@ -34,6 +34,14 @@ impl Server {
             info!(server = %self.name(), ?idle, "stopped, because it is idle");
             return;
         }
+        let mut lane_holds = lock(&self.lane_holds);
+        if let (Some(idle), Some(timeout)) = (lane_holds.idle(now), timeout)
+            && idle >= timeout
+            && self.backend.disconnect_lanes()
+        {
+            info!(server = %self.name(), ?idle, "an idle connection was closed");
+        }
+        drop(lane_holds);
         let patience = if holds.in_flight() { LONG_WAIT } else { SILENCE };
         let quiet = holds.quiet(now);
         drop(holds);

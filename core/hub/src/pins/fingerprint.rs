@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use capstan_wire::{Json, object};
 
 use crate::approvals::{digest, digest_of};
-use crate::ports::{Item, Pin};
+use crate::ports::{Item, Listing, Pin};
 
 /// The members of a definition that count. Icons and data for programs may change.
 const MEMBERS: [&str; 5] = ["title", "description", "inputSchema", "outputSchema", "annotations"];
@@ -32,14 +32,35 @@ pub(super) fn sum(items: &[Item]) -> String {
 /// Returns the pin of an item: the fingerprint and the text that are approved.
 pub(super) fn pin(item: &Item) -> Pin {
     let parts = object::peek(&item.definition, MEMBERS);
+    let fingerprint = fingerprint_of(&item.definition, &parts);
+    Pin { tool: item.name.clone(), fingerprint, text: text(&parts) }
+}
+
+fn fingerprint(definition: &Json) -> String {
+    fingerprint_of(definition, &object::peek(definition, MEMBERS))
+}
+
+fn fingerprint_of(definition: &Json, parts: &[Option<Json>; 5]) -> String {
     let mut digests: Vec<String> =
         parts.iter().map(|part| part.as_ref().map(digest).unwrap_or_default()).collect();
     if parts.iter().all(Option::is_none) {
         // The definition may be unreadable; then all of it counts.
-        digests.push(digest(&item.definition));
+        digests.push(digest(definition));
     }
-    let fingerprint = digest_of(digests.iter().map(String::as_str));
-    Pin { tool: item.name.clone(), fingerprint, text: text(&parts) }
+    digest_of(digests.iter().map(String::as_str))
+}
+
+/// True if two definitions of an item mean the same: everything that a model or a rule reads is
+/// equal. The order of members and the spelling do not count. Of a tool, neither do members that
+/// only programs read; of other items, everything counts.
+pub(crate) fn means_the_same(listing: Listing, one: &Json, other: &Json) -> bool {
+    if one == other {
+        return true;
+    }
+    match listing {
+        Listing::Tools => fingerprint(one) == fingerprint(other),
+        Listing::Prompts | Listing::Resources | Listing::Templates => digest(one) == digest(other),
+    }
 }
 
 /// Formats the members as readable text, with a line for each thing that can change.

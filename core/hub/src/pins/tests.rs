@@ -268,6 +268,9 @@ async fn what_another_process_approves_is_told_to_whoever_listens() {
         }
         fn resource_updated(&self, _: &ServerName, _: &Json) {}
         fn told(&self, _: &ServerName, _: &str, _: Option<&Json>) {}
+        fn only_client(&self, _: &ServerName) -> Option<crate::BackChannel> {
+            None
+        }
     }
 
     let store = Memory::whole();

@@ -57,7 +57,7 @@ use screen::Passed;
 
 use crate::explain::{DescribedCall, Explanation};
 use crate::hub::Hub;
-use crate::ports::Item;
+use crate::ports::{Item, Lane};
 use crate::{Call, Check, Requester, Session};
 
 /// Runs all steps of `call`.
@@ -74,7 +74,7 @@ async fn walk(
     }
     let max_tokens = hub.limits.max_tokens.or(requester.max_tokens);
     let reached = reach::reach(hub, call, requester.resources, record)?;
-    let awake = wake::wake(hub, reached).await?;
+    let awake = wake::wake(hub, reached, requester.lane).await?;
     let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments, requester.repeated)?;
     let permitted = permit::permit(hub, settled, record)?;
@@ -98,7 +98,7 @@ pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), Ca
 /// Runs the steps up to `settle` for a call that is not made.
 async fn settled(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallError> {
     let first = hub.ids_of(&call.target).next();
-    let awake = wake::wake(hub, reach::checked(call, first)?).await?;
+    let awake = wake::wake(hub, reach::checked(call, first)?, Lane::ANY).await?;
     settle::settle(hub, resolve::find(hub, awake).await?, check, None)
 }
 

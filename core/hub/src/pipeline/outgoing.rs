@@ -16,7 +16,9 @@
 //! ```
 //! ```compile_fail,E0451
 //! fn any<T>() -> T { loop {} }
-//! let forged = capstan_hub::TaskHandle { of: any(), kind: any(), owner: any(), id: any() };
+//! let forged = capstan_hub::TaskHandle {
+//!     of: any(), kind: any(), owner: any(), id: any(), lane: any(),
+//! };
 //! ```
 //! ```compile_fail,E0451
 //! fn any<T>() -> T { loop {} }
@@ -102,6 +104,8 @@ pub enum SystemMessage {
     Level(String),
     /// Ends the notifications about this resource.
     Unsubscribe(String),
+    /// Says that the folders of the client have changed. The server may ask for them again.
+    RootsChanged,
 }
 
 // === impl Outgoing ===
@@ -239,6 +243,10 @@ impl System {
 
     pub(crate) fn unsubscribe(uri: String) -> Self {
         Self(SystemMessage::Unsubscribe(uri))
+    }
+
+    pub(crate) fn roots_changed() -> Self {
+        Self(SystemMessage::RootsChanged)
     }
 
     /// The content of the message.

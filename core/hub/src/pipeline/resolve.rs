@@ -12,7 +12,7 @@ use super::wake::{Awake, listing_of, start, within_reach};
 use crate::catalog::{Fact, find_public, mapped};
 use crate::hub::Hub;
 use crate::life::Lease;
-use crate::ports::{Item, Listing, ResourceLists};
+use crate::ports::{Item, Lane, Listing, ResourceLists};
 use crate::{Call, Freshness, Standing};
 
 /// The maximum number of similar names in the error for an unknown name.
@@ -107,11 +107,11 @@ pub(crate) async fn by_uri(
 
 /// Looks up the item, on the leased server first.
 pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError> {
-    let Awake { call, first, lease } = awake;
+    let Awake { call, first, lease, lane } = awake;
     let found = match at_once(hub, &call, first.as_ref(), lease) {
         Ok(found) => found,
         // Boxed because it is rare and large, to keep the future of every call small.
-        Err(lease) => Box::pin(look_for(hub, &call, first, lease)).await?,
+        Err(lease) => Box::pin(look_for(hub, &call, first, lease, lane)).await?,
     };
     let Found { id, definition, fact, standing, lease, items } = found;
     let effect = match &fact {
@@ -176,6 +176,7 @@ async fn look_for(
     call: &Call,
     first: Option<ItemId>,
     mut lease: Option<Lease>,
+    lane: Lane,
 ) -> Result<Found, CallError> {
     let tried = first.clone();
     let others = std::iter::once_with(|| hub.ids_of(&call.target)).flatten();
@@ -188,7 +189,7 @@ async fn look_for(
         };
         let lease = match lease.take() {
             Some(lease) => lease,
-            None => start(hub, server, listing).await?,
+            None => start(hub, server, listing, lane).await?,
         };
         let (items, odd) = hub.judged_by(&lease, listing).await?;
         if let Some((id, definition, fact)) = offered(hub, call.target.kind, &id, &items) {
@@ -197,7 +198,7 @@ async fn look_for(
             return Ok(Found { id, definition, fact, standing, lease, items });
         }
     }
-    match find_public(hub, &call.caller, &call.target).await? {
+    match find_public(hub, &call.caller, &call.target, lane).await? {
         Some(found) => Ok(found),
         None => Err(unknown(hub, call).await),
     }

@@ -10,6 +10,7 @@ use super::streaming::Stream;
 use super::task::TaskHandle;
 use crate::Answer;
 use crate::life::Lease;
+use crate::ports::Lane;
 
 /// An answer that may be delivered. Fronts receive no other kind of answer.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Origin {
     id: ItemId,
     kind: Kind,
     caller: Arc<Caller>,
+    /// The lane that the call was sent in.
+    lane: Lane,
 }
 
 /// An answer that passed screening, or is screened while it arrives.
@@ -54,7 +57,8 @@ pub(super) fn screen(
     lease: Lease,
 ) -> Result<Passed, CallError> {
     let caller = Arc::clone(ticket.caller());
-    let origin = Origin { kind: ticket.kind(), id: ticket.into_id(), caller };
+    let lane = lease.lane();
+    let origin = Origin { kind: ticket.kind(), id: ticket.into_id(), caller, lane };
     match answer {
         Answer::Whole(result) => {
             check_size(limit, || origin.id.to_string(), result.len())?;
@@ -119,7 +123,7 @@ impl Shape {
 
 impl Origin {
     pub(super) fn new(id: ItemId, kind: Kind, caller: Arc<Caller>) -> Self {
-        Self { id, kind, caller }
+        Self { id, kind, caller, lane: Lane::ANY }
     }
 
     pub(super) fn id(&self) -> &ItemId {
@@ -163,8 +167,9 @@ impl Screened {
             Some("task") => self.result.clone(),
             Some(_) | None => object::get(&self.result, "task")?,
         };
-        let Origin { id, kind, caller } = self.origin.clone();
-        Some(TaskHandle::new(id, kind, caller, object::get_string(&task, "taskId")?))
+        let Origin { id: of, kind, caller: owner, lane } = self.origin.clone();
+        let id = object::get_string(&task, "taskId")?;
+        Some(TaskHandle::new(of, kind, owner, id, lane))
     }
 
     /// True if the tool reports a failure.

@@ -16,6 +16,7 @@ use super::wake::listing_of;
 use crate::back_channel::BackChannel;
 use crate::hub::Hub;
 use crate::life::Lease;
+use crate::ports::Lane;
 use crate::trace::{Ending, Side, Span, Step, TraceContext, Tracer};
 use crate::{Answer, Requester};
 
@@ -28,17 +29,17 @@ pub(super) async fn send(
     ticket: &mut Ticket,
     requester: Requester<'_>,
 ) -> Result<(Answer, Lease), CallError> {
-    let Requester { client, identity, .. } = requester;
+    let Requester { client, identity, lane, .. } = requester;
     let back = BackChannel::new(hub, &ticket.id().server, client, identity);
     let mut attempt = 1;
     loop {
-        let lease = match ticket.take_lease() {
+        let mut lease = match ticket.take_lease() {
             Some(lease) => lease,
-            None => Box::pin(again(hub, ticket)).await?,
+            None => Box::pin(again(hub, ticket, lane)).await?,
         };
         if !is_at_hand(&lease, ticket) {
             // Boxed because it is rare and large, to keep the future of every call small.
-            Box::pin(compare(&lease, ticket)).await?;
+            Box::pin(compare(&mut lease, ticket)).await?;
         }
         let result = match &hub.tracer {
             None => lease.send(Outgoing::call(ticket, &back)).await,
@@ -51,37 +52,41 @@ pub(super) async fn send(
     }
 }
 
-/// Takes a new lease of the ticket's server.
-async fn again(hub: &Hub, ticket: &Ticket) -> Result<Lease, CallError> {
+/// Takes a new lease of the ticket's server, in the same lane.
+async fn again(hub: &Hub, ticket: &Ticket, lane: Lane) -> Result<Lease, CallError> {
     // The server can be removed between `resolve` and `send`. The caller gets the same error as for
     // a server that never existed.
     let Some(server) = hub.servers.get(&ticket.id().server) else {
         let name = ticket.id().to_string();
         return Err(CallError::Unknown { kind: ticket.kind(), name, nearest: Vec::new() });
     };
-    match server.lease() {
+    match server.lease(lane) {
         Some(lease) => Ok(lease),
-        None => server.wake().await,
+        None => server.wake(lane).await,
     }
 }
 
-/// True if the connection's list is the one that the decision was based on.
+/// True if the list is the one that the decision was based on, and the connection that the call is
+/// sent on defines the item in the same way.
 fn is_at_hand(lease: &Lease, ticket: &Ticket) -> bool {
     match (listing_of(ticket.kind()), ticket.items()) {
         (None, _) => true,
         (Some(listing), Some(decided)) => {
             lease.listed(listing).is_some_and(|items| Arc::ptr_eq(&items, decided))
+                && lease.agrees(listing, &ticket.id().item, ticket.definition())
         }
         (Some(_), None) => false,
     }
 }
 
-/// Refuses a call if the definition of its item has changed since the decision.
-async fn compare(lease: &Lease, ticket: &Ticket) -> Result<(), CallError> {
+/// Refuses a call if the definition of its item has changed since the decision. If only the lane's
+/// own connection defines it differently, the call goes to the home connection.
+async fn compare(lease: &mut Lease, ticket: &Ticket) -> Result<(), CallError> {
     let Some(listing) = listing_of(ticket.kind()) else { return Ok(()) };
     let items = lease.list(listing).await?;
     let now = items.iter().find(|item| item.name == ticket.id().item);
     if now.is_some_and(|item| item.definition == *ticket.definition()) {
+        lease.agree(listing, &ticket.id().item, ticket.definition()).await;
         return Ok(());
     }
     let problem =

@@ -16,7 +16,7 @@ use super::resolve::Resolved;
 use super::screen::check_size;
 use super::settle::with_own_name;
 use crate::hub::Hub;
-use crate::ports::Approver;
+use crate::ports::{Approver, Lane};
 use crate::{Answer, Call, Ground, Part, Session, Unattended};
 
 /// Proof that a side request may be sent, with the item and the operation in one value.
@@ -119,7 +119,7 @@ impl Hub {
     /// # Errors
     /// When the server cannot be used, or refuses.
     pub async fn run_side(&self, admission: Admission) -> Result<Json, CallError> {
-        let lease = self.server(&admission.id.server)?.wake().await?;
+        let lease = self.server(&admission.id.server)?.wake(Lane::ANY).await?;
         match lease.send(Outgoing::side(&admission)).await? {
             Answer::Whole(answer) => {
                 let item = || format!("{} {}", admission.id, admission.op.method());

@@ -81,6 +81,12 @@ impl Streaming {
         self.stream.flow.shape()
     }
 
+    /// True if the answer may turn out to be too large, by the length that the server has said.
+    /// Then the front must wait for [all of it](Delivery::whole), to be able to send an error.
+    pub fn may_be_too_large(&self) -> bool {
+        self.stream.flow.may_exceed(self.stream.limit)
+    }
+
     /// Adds a function that is called with the ending of the answer.
     pub fn watched(&mut self, watcher: impl FnOnce(Ending) + Send + 'static) {
         self.stream.flow.watched(watcher);

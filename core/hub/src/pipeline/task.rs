@@ -13,7 +13,7 @@ use super::record::Record;
 use super::screen::check_size;
 use crate::hub::Hub;
 use crate::life::Server;
-use crate::ports::{BoxFuture, Subscriber};
+use crate::ports::{BoxFuture, Lane, Subscriber};
 use crate::{Answer, BackChannel, Call, Outcome, Requester};
 
 /// A caller's right to a task that their call has become. Only `screen` creates one.
@@ -25,13 +25,15 @@ pub struct TaskHandle {
     owner: Arc<Caller>,
     /// The server's id of the task.
     id: String,
+    /// The lane that the call was sent in. Only its connection may know the task.
+    lane: Lane,
 }
 
 // === impl TaskHandle ===
 
 impl TaskHandle {
-    pub(super) fn new(of: ItemId, kind: Kind, owner: Arc<Caller>, id: String) -> Self {
-        Self { of, kind, owner, id }
+    pub(super) fn new(of: ItemId, kind: Kind, owner: Arc<Caller>, id: String, lane: Lane) -> Self {
+        Self { of, kind, owner, id, lane }
     }
 
     /// The server that runs the task.
@@ -102,7 +104,7 @@ impl Hub {
         let back = BackChannel::new(self, handle.server(), client, identity);
         let server = self.task_server(handle)?;
         let request = TaskRequest::new(op, vec![handle.id.clone()], params);
-        let answer = send(server, Outgoing::task(&request, &back)).await?;
+        let answer = send(server, handle.lane, Outgoing::task(&request, &back)).await?;
         let item = || format!("{} {}", handle.server(), op.method());
         check_size(self.limits.max_answer, item, answer.len())?;
         Ok(answer)
@@ -133,12 +135,13 @@ impl Hub {
         let mut entry = record.keep();
         let owned = handles.iter().try_for_each(|handle| handle.check_owner(caller));
         let server = owned.and_then(|()| self.task_server(first).cloned());
+        let lane = first.lane;
         let ids = handles.iter().filter(|handle| handle.server() == first.server());
         let ids = ids.map(|handle| handle.id.clone()).collect();
         let subscription = TaskSubscription::new(ids, capabilities, subscriber);
         Box::pin(async move {
             let result = match &server {
-                Ok(server) => send(server, Outgoing::follow(&subscription)).await,
+                Ok(server) => send(server, lane, Outgoing::follow(&subscription)).await,
                 Err(error) => Err(error.clone()),
             };
             entry.add(result.as_ref().map_or(0, Json::len));
@@ -159,8 +162,8 @@ impl Hub {
     }
 }
 
-async fn send(server: &Arc<Server>, outgoing: Outgoing<'_>) -> Result<Json, CallError> {
-    let lease = server.wake().await?;
+async fn send(server: &Arc<Server>, lane: Lane, outgoing: Outgoing<'_>) -> Result<Json, CallError> {
+    let lease = server.wake(lane).await?;
     match lease.send(outgoing).await? {
         Answer::Whole(answer) => Ok(answer),
         Answer::Streaming(_) => Err(CallError::Protocol {

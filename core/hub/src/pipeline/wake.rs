@@ -1,4 +1,5 @@
-//! Step 2: takes a lease of the target server; connects if there is no connection.
+//! Step 2: picks the lane of the caller, and takes a lease of the target server; connects if there
+//! is no connection.
 //!
 //! A resource need not be listed, so its server is woken when the call is sent.
 
@@ -11,7 +12,7 @@ use super::reach::Reached;
 use crate::Call;
 use crate::hub::Hub;
 use crate::life::{Lease, Server};
-use crate::ports::Listing;
+use crate::ports::{Lane, Listing};
 
 /// A call whose server runs, if the name determines the server.
 pub(super) struct Awake {
@@ -19,20 +20,22 @@ pub(super) struct Awake {
     pub(super) first: Option<ItemId>,
     /// The lease of the first item's server.
     pub(super) lease: Option<Lease>,
+    /// The lane of the caller.
+    pub(super) lane: Lane,
 }
 
-pub(super) async fn wake(hub: &Hub, reached: Reached) -> Result<Awake, CallError> {
+pub(super) async fn wake(hub: &Hub, reached: Reached, lane: Lane) -> Result<Awake, CallError> {
     let Reached { call, first } = reached;
     let server = first.as_ref().and_then(|id| within_reach(hub, &call, id));
     let lease = match (server, listing_of(call.target.kind)) {
-        (Some(server), Some(listing)) => match server.lease() {
+        (Some(server), Some(listing)) => match server.lease(lane) {
             Some(lease) => Some(lease),
             // Boxed because it is rare and large, to keep the future of every call small.
-            None => Some(Box::pin(start(hub, server, listing)).await?),
+            None => Some(Box::pin(start(hub, server, listing, lane)).await?),
         },
         (None, _) | (_, None) => None,
     };
-    Ok(Awake { call, first, lease })
+    Ok(Awake { call, first, lease, lane })
 }
 
 /// Connects to the server while the approved definitions are read.
@@ -40,8 +43,9 @@ pub(super) async fn start(
     hub: &Hub,
     server: &Arc<Server>,
     listing: Listing,
+    lane: Lane,
 ) -> Result<Lease, CallError> {
-    hub.beside(server, listing, pin!(server.wake())).await
+    hub.beside(server, listing, pin!(server.wake(lane))).await
 }
 
 /// Returns the server of an item, unless the caller may use nothing of it.

@@ -48,6 +48,9 @@ pub struct Wishes {
     pub input_required: bool,
     /// True if it accepts a large result as a stream.
     pub flow: bool,
+    /// The log level for a server that expects one with every call, if the call names none. Without
+    /// one, such a server sends no log messages.
+    pub level: Option<&'static str>,
 }
 
 /// A question of a server, as received.
@@ -145,7 +148,8 @@ pub enum Notice {
 
 impl Wishes {
     /// The preferences of a person.
-    pub const PERSON: Self = Self { progress: true, input_required: false, flow: false };
+    pub const PERSON: Self =
+        Self { progress: true, input_required: false, flow: false, level: None };
 }
 
 // === impl Asking ===

@@ -6,6 +6,7 @@ use capstan_model::ServerName;
 use capstan_wire::Json;
 
 use super::Listing;
+use crate::BackChannel;
 
 /// Receives server messages that belong to no call.
 pub trait Listener: Send + Sync {
@@ -17,6 +18,10 @@ pub trait Listener: Send + Sync {
 
     /// The server sent any other notification.
     fn told(&self, server: &ServerName, method: &str, params: Option<&Json>);
+
+    /// Returns the way to the only client that a question of the server outside of all calls can
+    /// mean; `None` if it could mean several, or none.
+    fn only_client(&self, server: &ServerName) -> Option<BackChannel>;
 }
 
 /// Forwards server messages to a listener that is set later: servers are created before it.
@@ -49,5 +54,9 @@ impl Listener for Changes {
         if let Some(listener) = self.0.get() {
             listener.told(server, method, params);
         }
+    }
+
+    fn only_client(&self, server: &ServerName) -> Option<BackChannel> {
+        self.0.get()?.only_client(server)
     }
 }

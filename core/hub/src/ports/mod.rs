@@ -1,6 +1,6 @@
 //! The ports: traits through which the hub uses servers, people, storage and the clock.
 //!
-//! Servers and the clock are defined here, the client of a call in `client`, the resources that it
+//! Servers and the clock are defined here, the connections of a server in `lane`, the client of a call in `client`, the resources that it
 //! sees in `resources`, decisions on calls in `approver`, messages that belong to no call in `listener`, the audit log in `audit`, storage in
 //! `store`, `pins`, `rules` and `answers`, and manifests and usage of servers in `life`.
 
@@ -8,6 +8,7 @@ mod answers;
 mod approver;
 mod audit;
 mod client;
+mod lane;
 mod life;
 mod listener;
 mod pins;
@@ -21,6 +22,7 @@ pub use audit::{AuditLog, Settling, Unwritten};
 pub use client::{
     Ask, Asking, ClientSide, Elicitation, Notice, Reply, Subscriber, Unanswered, Want, Wishes,
 };
+pub use lane::{Connected, Era, Lane};
 pub use life::{Footprint, Manifests, Pace, SavedText, UsageLog, UsageRow};
 pub use listener::{Changes, Listener};
 pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
@@ -52,14 +54,19 @@ pub trait Backend: Send + Sync {
     /// The server's identity, if it is known. Starts nothing.
     fn about(&self) -> Option<Arc<About>>;
 
-    /// Returns the open connection, if there is one. For most calls there is.
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>>;
+    /// Returns the open connections of a lane, if none is missing. For most calls none is.
+    fn connected(self: Arc<Self>, lane: Lane) -> Option<Connected>;
 
-    /// Connects if there is no connection. Concurrent callers share one attempt (single-flight).
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>>;
+    /// Opens the connections of a lane that are missing. Concurrent callers share one attempt
+    /// (single-flight).
+    fn connect(self: Arc<Self>, lane: Lane) -> BoxFuture<'static, Result<Connected, CallError>>;
 
-    /// Releases the connection and what is behind it. Requests in flight still finish on it.
+    /// Releases all connections and what is behind them. Requests in flight still finish on them.
     fn disconnect(&self);
+
+    /// Releases the connections that only calls of a lane use, in the same way. Returns true if
+    /// there was one.
+    fn disconnect_lanes(&self) -> bool;
 
     /// Sends a system message to a connected server. Starts nothing. A log level and the end of a
     /// subscription also apply to later connections.

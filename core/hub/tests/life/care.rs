@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use capstan_hub::life::{IdleRule, Start, Supervision, Supervisor, SupervisorPorts, Terms};
 use capstan_hub::ports::{
-    About, AuditLog, Backend, BoxFuture, Changes, Clock, Connection, Footprint, Item, Listener,
-    Listing, Manifests, Pace, SavedText, StoreError, UsageLog, UsageRow,
+    About, AuditLog, Backend, BoxFuture, Changes, Clock, Connected, Connection, Era, Footprint,
+    Item, Lane, Listener, Listing, Manifests, Pace, SavedText, StoreError, UsageLog, UsageRow,
 };
 use capstan_hub::{
-    Answer, Call, Entry, Freshness, Hub, HubBuilder, Message, Outgoing, Requester, System,
-    SystemMessage,
+    Answer, BackChannel, Call, Entry, Freshness, Hub, HubBuilder, Message, Outgoing, Requester,
+    System, SystemMessage,
 };
 use capstan_model::{CallError, Caller, Front, ServerName, ServerState, Target};
 use capstan_policy::{Pattern, PolicySource, Rule};
@@ -55,6 +55,14 @@ pub(crate) struct Fake {
     pub(crate) hangs: AtomicBool,
     /// Whether it cannot be started.
     pub(crate) broken: AtomicBool,
+    /// The tools on a second connection, for legacy callers, if it has one.
+    pub(crate) own_tools: Mutex<Option<Arc<[Item]>>>,
+    /// Whether the second connection is open.
+    pub(crate) own_connected: AtomicBool,
+    /// The connections that calls were sent on.
+    pub(crate) calls: Mutex<Vec<&'static str>>,
+    /// Whether the next call on the second connection does not reach the server.
+    pub(crate) own_loses_one: AtomicBool,
     /// What it has said that it has.
     listed: Mutex<Option<Arc<[Item]>>>,
     connected: AtomicBool,
@@ -63,6 +71,9 @@ pub(crate) struct Fake {
 
 /// The same under another name.
 struct Named(ServerName, Arc<Fake>);
+
+/// The second connection of a server.
+struct OwnLane(ServerName, Arc<Fake>);
 
 #[derive(Default)]
 pub(crate) struct Kept(
@@ -196,8 +207,14 @@ impl Care {
 impl Supervised {
     /// Makes a call on the road.
     pub(crate) async fn call(&self) -> Result<(), CallError> {
+        self.call_in(Lane::ANY).await
+    }
+
+    /// Makes a call on the road in this lane.
+    pub(crate) async fn call_in(&self, lane: Lane) -> Result<(), CallError> {
         let call = Call::new(Caller::operator(Front::Cli), self.target(), None);
-        self.hub.call(&self.hub.session(), call, Requester::unattended()).await.map(drop)
+        let requester = Requester { lane, ..Requester::unattended() };
+        self.hub.call(&self.hub.session(), call, requester).await.map(drop)
     }
 
     pub(crate) fn target(&self) -> Target {
@@ -261,16 +278,37 @@ impl Backend for Named {
         (self.1.starts() > 0).then(|| Arc::new(about))
     }
 
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        self.1.connected.load(Ordering::Relaxed).then_some(self as Arc<dyn Connection>)
+    fn connected(self: Arc<Self>, lane: Lane) -> Option<Connected> {
+        if !self.1.connected.load(Ordering::Relaxed) {
+            return None;
+        }
+        let has_own = lane.era == Some(Era::Legacy) && self.1.own_tools.lock().unwrap().is_some();
+        if has_own && !self.1.own_connected.load(Ordering::Relaxed) {
+            return None;
+        }
+        let own = || Arc::new(OwnLane(self.0.clone(), Arc::clone(&self.1))) as Arc<dyn Connection>;
+        let own = has_own.then(own);
+        Some(Connected { home: self, own })
     }
 
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        async move { self.1.connect(&self.0).map(|()| self as Arc<dyn Connection>) }.boxed()
+    fn connect(self: Arc<Self>, lane: Lane) -> BoxFuture<'static, Result<Connected, CallError>> {
+        async move {
+            self.1.connect(&self.0)?;
+            if lane.era == Some(Era::Legacy) {
+                self.1.own_connected.store(true, Ordering::Relaxed);
+            }
+            Ok(self.connected(lane).unwrap())
+        }
+        .boxed()
     }
 
     fn disconnect(&self) {
         self.1.connected.store(false, Ordering::Relaxed);
+        self.disconnect_lanes();
+    }
+
+    fn disconnect_lanes(&self) -> bool {
+        self.1.own_connected.swap(false, Ordering::Relaxed)
     }
 
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
@@ -332,9 +370,42 @@ impl Connection for Named {
             let Message::Call(..) = outgoing.message() else {
                 return Ok(Answer::Whole(Json::empty_object()));
             };
+            self.1.calls.lock().unwrap().push("home");
             let takes = *self.1.takes.lock().unwrap();
             tokio::time::sleep(takes).await;
             assert!(self.1.connected.load(Ordering::Relaxed), "it was stopped under a call");
+            let answer = self.1.answer.lock().unwrap().clone();
+            Ok(Answer::Whole(Json::parse(answer).unwrap()))
+        }
+        .boxed()
+    }
+}
+
+// === impl OwnLane ===
+
+impl Connection for OwnLane {
+    fn listed(&self, listing: Listing) -> Option<Arc<[Item]>> {
+        self.1.own_tools.lock().unwrap().clone().filter(|_| listing == Listing::Tools)
+    }
+
+    fn list(
+        self: Arc<Self>,
+        listing: Listing,
+    ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
+        ready(Ok(self.listed(listing).unwrap_or_default())).boxed()
+    }
+
+    fn send<'a>(&'a self, _: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
+        async move {
+            self.1.calls.lock().unwrap().push("own");
+            if self.1.own_loses_one.swap(false, Ordering::Relaxed) {
+                self.1.own_connected.store(false, Ordering::Relaxed);
+                let reason = "its session has ended".to_owned();
+                return Err(CallError::Unreachable { server: self.0.clone(), reason });
+            }
+            let takes = *self.1.takes.lock().unwrap();
+            tokio::time::sleep(takes).await;
+            assert!(self.1.own_connected.load(Ordering::Relaxed), "it was closed under a call");
             let answer = self.1.answer.lock().unwrap().clone();
             Ok(Answer::Whole(Json::parse(answer).unwrap()))
         }
@@ -382,6 +453,10 @@ impl Listener for Told {
     fn resource_updated(&self, _: &ServerName, _: &Json) {}
 
     fn told(&self, _: &ServerName, _: &str, _: Option<&Json>) {}
+
+    fn only_client(&self, _: &ServerName) -> Option<BackChannel> {
+        None
+    }
 }
 
 impl Clock for Time {

@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    About, Approval, Approver, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Connection,
-    Elicitation, Footprint, Item, Listing, Notice, Question, Reply, Unanswered, Wishes,
+    About, Approval, Approver, Ask, AuditLog, Backend, BoxFuture, ClientSide, Clock, Connected,
+    Connection, Elicitation, Footprint, Item, Lane, Listing, Notice, Question, Reply, Unanswered,
+    Wishes,
 };
 use capstan_hub::{
     Answer, BackChannel, Call, ClientIdentity, Entry, Ground, Hub, HubBuilder, Message, Outgoing,
@@ -156,15 +157,19 @@ impl Backend for Server {
         Some(Arc::default())
     }
 
-    fn connected(self: Arc<Self>) -> Option<Arc<dyn Connection>> {
-        Some(self)
+    fn connected(self: Arc<Self>, _: Lane) -> Option<Connected> {
+        Some(Connected::one(self))
     }
 
-    fn connect(self: Arc<Self>) -> BoxFuture<'static, Result<Arc<dyn Connection>, CallError>> {
-        ready(Ok(self as Arc<dyn Connection>)).boxed()
+    fn connect(self: Arc<Self>, _: Lane) -> BoxFuture<'static, Result<Connected, CallError>> {
+        ready(Ok(Connected::one(self))).boxed()
     }
 
     fn disconnect(&self) {}
+
+    fn disconnect_lanes(&self) -> bool {
+        false
+    }
 
     fn inform<'a>(&'a self, _: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         ready(Ok(())).boxed()

@@ -215,6 +215,11 @@ impl Client {
         receiver
     }
 
+    /// True if messages that belong to no request can be sent.
+    pub(crate) fn has_inbox(&self) -> bool {
+        self.state().inbox.as_ref().is_some_and(|inbox| !inbox.is_closed())
+    }
+
     /// Takes the client's reply to a request of the gateway.
     pub fn take_reply(&self, id: &RequestId, reply: Reply) {
         let RequestId::Number(id) = id else { return };

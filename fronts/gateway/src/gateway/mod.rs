@@ -217,9 +217,21 @@ impl Gateway {
     }
 
     /// Handles a notification of a client.
-    pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
+    pub fn notification(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        method: &str,
+        params: Option<&Json>,
+    ) {
         if let Some(id) = cancelled(method, params) {
             client.cancel(&id);
+            return;
+        }
+        match method {
+            "notifications/roots/list_changed" => self.roots_changed(client),
+            // Before this, a client may not be asked anything.
+            "notifications/initialized" if client.has_inbox() => self.roots_changed(client),
+            _ => {}
         }
     }
 

@@ -7,7 +7,7 @@ use capstan_hub::trace::{Side, Span, Step, TraceContext};
 use capstan_hub::{Call, Hub, Part, Screened, Shape};
 use capstan_model::rpc_code::URL_REQUIRED;
 use capstan_model::{CallError, Kind, Target};
-use capstan_wire::protocol::{INPUT_REQUIRED, META_LEVEL};
+use capstan_wire::protocol::INPUT_REQUIRED;
 use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::caller_in;
@@ -201,9 +201,8 @@ impl CallTask {
         self.is_waiting = true;
         async move {
             self.is_waiting = false;
-            let mut params = self.params_for_server();
             // The pipeline copies the params; large ones are not kept twice.
-            self.params = Json::empty_object();
+            let mut params = std::mem::replace(&mut self.params, Json::empty_object());
             let span = self.span(&params);
             if let Some(context) = span.as_ref().and_then(|span| span.context()) {
                 params = context.put(&params);
@@ -269,15 +268,6 @@ impl CallTask {
     /// The target of the call.
     fn target(&self) -> Target {
         self.client.view.target(self.kind, &self.name)
-    }
-
-    /// The params with the level that the client has set: modern servers expect it in every request.
-    fn params_for_server(&self) -> Json {
-        let Some(level) = self.client.level() else { return self.params.clone() };
-        let meta = object::get(&self.params, "_meta").unwrap_or_else(Json::empty_object);
-        let with_level = object::with_member(&meta, META_LEVEL, &compose::string(level.as_str()));
-        let params = with_level.and_then(|meta| object::with_member(&self.params, "_meta", &meta));
-        params.unwrap_or_else(|_| self.params.clone())
     }
 
     /// Converts the result to the client's revision.

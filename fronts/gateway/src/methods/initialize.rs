@@ -58,6 +58,7 @@ impl Gateway {
         members.extend(instructions.as_ref().map(|text| ("instructions", text)));
         // Last, so that a client that disconnects before never counts.
         self.greet(&client);
+        self.follow_lists(&client, Listing::ALL.to_vec());
         (Answer::result(id, &compose::object(&members)), Some(client))
     }
 

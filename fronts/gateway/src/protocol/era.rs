@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use capstan_hub::Shape;
+use capstan_hub::ports::{self, Lane};
 use capstan_model::Kind;
 use capstan_wire::protocol::META_VERSION;
 use capstan_wire::{Json, compose, object};
@@ -74,6 +75,15 @@ impl Era {
         self == Self::Legacy
     }
 
+    /// The connections of servers that suit clients of this era: without a translation, if the
+    /// server speaks it.
+    pub(crate) fn lane(self) -> Lane {
+        Lane::of(match self {
+            Self::Legacy => ports::Era::Legacy,
+            Self::Modern => ports::Era::Modern,
+        })
+    }
+
     /// True if an answer carries questions to the client, and its next request the replies.
     ///
     /// In the other era, the gateway sends requests to the client.
@@ -94,6 +104,17 @@ impl Era {
     /// The log level that a request carries. Legacy clients send `logging/setLevel` instead.
     pub(crate) fn level_in(self, meta: Option<&RequestMeta>) -> Option<Level> {
         if self == Self::Legacy { None } else { meta?.level }
+    }
+
+    /// The log level that a modern server gets with a call, given the level that the client has set.
+    ///
+    /// A legacy client that has set none receives everything, as from a server of its own era. A
+    /// modern client's requests name the level themselves.
+    pub(crate) fn level_for(self, set: Option<Level>) -> Option<&'static str> {
+        match self {
+            Self::Legacy => Some(set.unwrap_or(Level::Debug).as_str()),
+            Self::Modern => None,
+        }
     }
 
     /// The log messages for a client, by the level of its request or else of its session.

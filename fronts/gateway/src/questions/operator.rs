@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tracing::warn;
 
 use crate::client::Client;
-use crate::exchange::event_channel::{EventSender, SendError, Size};
+use crate::exchange::event_channel::{EventSender, SendError, Size, channel};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
 use crate::methods::tasks::task_table::Tasks;
@@ -107,6 +107,15 @@ impl ClientOperator {
         Self { client, events, filter, context, approved, later, whole, has_left_out }
     }
 
+    /// The operator of questions that belong to no call. They are sent on the client's stream for
+    /// messages that belong to no request.
+    pub(crate) fn standing(client: Arc<Client>, context: CallContext) -> Self {
+        let (events, _) = channel();
+        let operator = Self::new(client, None, events, context);
+        operator.later.get_or_init(PendingTask::default);
+        operator
+    }
+
     /// The client asks for a task: it receives notices as long as the task exists.
     pub(crate) fn wants_task(&self) {
         self.later.get_or_init(PendingTask::default);
@@ -155,7 +164,8 @@ impl ClientOperator {
             Some(_) | None => PersonId(number),
         };
         let client = Some(ClientId(self.client.peer.number()));
-        Requester::new(self, ClientIdentity { group: CallGroup(number), person, client })
+        let identity = ClientIdentity { group: CallGroup(number), person, client };
+        Requester { lane: self.client.era.lane(), ..Requester::new(self, identity) }
     }
 
     /// True if the client approved the call.
@@ -338,7 +348,9 @@ impl ClientSide for ClientOperator {
     fn wishes(&self) -> Wishes {
         let progress = self.filter().token.is_some();
         let flow = !self.whole.load(Ordering::Relaxed);
-        Wishes { progress, input_required: self.client.era.asks_in_answers(), flow }
+        let (input_required, level) =
+            (self.client.era.asks_in_answers(), self.client.era.level_for(self.client.level()));
+        Wishes { progress, input_required, flow, level }
     }
 
     fn outlives_answer(&self) -> bool {

@@ -59,6 +59,8 @@ pub(crate) struct Files {
     pub(crate) sent: Mutex<Vec<String>>,
     /// The streamed answer of `big`.
     pub(crate) coming: Mutex<Option<Coming>>,
+    /// The length of the coming answer, if the server says it.
+    pub(crate) length: Mutex<Option<u64>>,
     /// For each call, whether its client accepts a streamed answer.
     pub(crate) wishes: Mutex<Vec<bool>>,
     /// The number of bytes that were read from the streamed answer.
@@ -150,6 +152,7 @@ impl Harness {
             go: Notify::new(),
             sent: Mutex::default(),
             coming: Mutex::default(),
+            length: Mutex::default(),
             wishes: Mutex::default(),
             taken: Arc::default(),
         });
@@ -296,7 +299,8 @@ impl Connection for Files {
             {
                 let rest = Rest(rest, Arc::clone(&self.taken));
                 let begun = Begun::look(7, vec![begin]).ok().unwrap();
-                return Ok(Answer::Streaming(begun.flow(self.name.clone(), rest)));
+                let length = *self.length.lock().unwrap();
+                return Ok(Answer::Streaming(begun.flow(self.name.clone(), length, rest)));
             }
             if matches!(tool.as_str(), "talk" | "slow" | "heavy") {
                 back.notice(Notice::Progress {

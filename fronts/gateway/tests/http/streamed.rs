@@ -210,3 +210,20 @@ async fn a_client_that_reads_nothing_stops_the_server() {
     drop(more);
     assert!(drain(&mut peer).await > 9 << 20);
 }
+
+#[tokio::test]
+async fn an_answer_whose_length_is_too_large_becomes_an_error_and_is_never_begun() {
+    let harness = Harness::new().await;
+    for asked in [modern("files__big"), legacy(&harness, "files__big").await] {
+        let more = harness.comes(BEGIN);
+        *harness.server.length.lock().unwrap() = Some(11 << 20);
+        say(&more, &"y".repeat(11 << 20));
+        let mut peer = harness.peer().await;
+        let answer = peer.ask(&asked).await;
+        assert_eq!(answer.status, 200);
+        assert!(Json::parse(answer.body.clone()).is_ok() && answer.body.len() < 10_000);
+        assert!(answer.body.contains(r#""isError":true"#), "{}", answer.body);
+        // The connection goes on.
+        assert!(peer.ask(&legacy(&harness, "files__say").await).await.body.contains("say done"));
+    }
+}

@@ -109,3 +109,25 @@ async fn a_list_changes_when_a_rule_ceases_to_count() {
     let after = harness.ask(&client, "tools/list", "{}").await.answer;
     assert!(after.contains("a__drop"), "{after}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_listens_and_has_not_listed_is_told_of_changes() {
+    let harness = Harness::new(vec![Server::new("a"), Server::new("b")]);
+    let all = harness.legacy(View::All, "{}").await;
+    let (here, elsewhere) =
+        (harness.legacy(one("a"), "{}").await, harness.legacy(one("b"), "{}").await);
+    let mut inboxes = [&all, &here, &elsewhere].map(|client| client.open_inbox());
+    for (listing, word) in [
+        (Listing::Tools, "tools"),
+        (Listing::Prompts, "prompts"),
+        (Listing::Templates, "resources"),
+    ] {
+        harness.gateway.list_changed(&"a".parse().unwrap(), listing);
+        for inbox in inboxes.iter_mut().take(2) {
+            let told = timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
+            let told = String::from_utf8(told.to_vec()).unwrap();
+            assert!(told.contains(&format!("notifications/{word}/list_changed")), "{told}");
+        }
+    }
+    assert!(inboxes.iter_mut().all(|inbox| inbox.try_recv().is_err()), "nothing else is told");
+}

@@ -344,10 +344,12 @@ impl FakeServer for Server {
     }
 
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
+        let none = String::new();
         let (method, text) = match system.message() {
             SystemMessage::Ping => return ready(Ok(())).boxed(),
             SystemMessage::Level(level) => ("logging/setLevel", level),
             SystemMessage::Unsubscribe(uri) => ("resources/unsubscribe", uri),
+            SystemMessage::RootsChanged => ("roots/list_changed", &none),
         };
         self.side(method, compose::string(text), To::Nobody).map(|said| said.map(drop)).boxed()
     }

@@ -12,7 +12,7 @@ use crate::Freshness;
 use crate::hub::Hub;
 use crate::life::Server;
 use crate::pipeline::Found;
-use crate::ports::{Item, Listing};
+use crate::ports::{Item, Lane, Listing};
 
 /// Finds the item with this public name, with its definition and its standing.
 ///
@@ -26,6 +26,7 @@ pub(crate) async fn find_public(
     hub: &Hub,
     caller: &Caller,
     target: &Target,
+    lane: Lane,
 ) -> Result<Option<Found>, CallError> {
     let listing = match (target.kind, &target.server) {
         (Kind::Tool, None) => Listing::Tools,
@@ -56,12 +57,12 @@ pub(crate) async fn find_public(
             }
         }
         if let Some(found) = look(hub, target, Alphabet::Usual, &lists) {
-            return current(hub, listing, found).await;
+            return current(hub, listing, found, lane).await;
         }
     }
     let found = Alphabet::ALL.into_iter().find_map(|alphabet| look(hub, target, alphabet, &lists));
     match (found, failure) {
-        (Some(found), _) => current(hub, listing, found).await,
+        (Some(found), _) => current(hub, listing, found, lane).await,
         (None, Some(error)) => Err(error),
         (None, None) => Ok(None),
     }
@@ -72,9 +73,10 @@ async fn current(
     hub: &Hub,
     listing: Listing,
     (id, _): (ItemId, Json),
+    lane: Lane,
 ) -> Result<Option<Found>, CallError> {
     let Some(server) = hub.servers.get(&id.server) else { return Ok(None) };
-    let lease = server.wake().await?;
+    let lease = server.wake(lane).await?;
     let (items, odd) = hub.judged_by(&lease, listing).await?;
     let Some(item) = items.iter().find(|item| item.name == id.item) else { return Ok(None) };
     let definition = item.definition.clone();

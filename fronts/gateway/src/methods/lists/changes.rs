@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use capstan_hub::ports::Listing;
-use capstan_model::ServerName;
+use capstan_model::{Caller, ServerName, ServerState};
+use capstan_wire::protocol::MODERN;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::View;
+use crate::client::{Client, View};
 use crate::gateway::Gateway;
 
 /// Quiet time before a change is processed.
@@ -25,11 +26,20 @@ const MAX_DEBOUNCE: Duration = Duration::from_secs(1);
 /// Lists that may have changed. A set with one entry per list and server bounds it.
 #[derive(Default)]
 pub(crate) struct Changes {
-    noted: Mutex<HashSet<(ServerName, Listing)>>,
+    noted: Mutex<HashMap<(ServerName, Listing), News>>,
     news: Notify,
     /// Lists that are being compared now.
     looking: Mutex<HashMap<(View, Listing), Comparison>>,
     closed: AtomicBool,
+}
+
+/// The reason why a list may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum News {
+    /// The server has answered for the first time. That is news only to clients that have listed.
+    Arrived,
+    /// The server reports a change.
+    Reported,
 }
 
 /// The state of a comparison that is in progress.
@@ -43,8 +53,11 @@ enum Comparison {
 
 impl Changes {
     /// Records that a list of a server may have changed.
-    pub(crate) fn note(&self, server: &ServerName, listing: Listing) {
-        lock(&self.noted).insert((server.clone(), listing));
+    pub(crate) fn note(&self, server: &ServerName, listing: Listing, news: News) {
+        let mut noted = lock(&self.noted);
+        let known = noted.entry((server.clone(), listing)).or_insert(news);
+        *known = news.max(*known);
+        drop(noted);
         self.news.notify_one();
     }
 
@@ -79,7 +92,7 @@ impl Changes {
     }
 
     /// Waits for changed lists, after the debounce; `None` after close.
-    async fn next(&self) -> Option<HashSet<(ServerName, Listing)>> {
+    async fn next(&self) -> Option<HashMap<(ServerName, Listing), News>> {
         self.news.notified().await;
         let last = Instant::now() + MAX_DEBOUNCE;
         while !self.closed.load(Ordering::Acquire) {
@@ -107,10 +120,71 @@ impl Gateway {
                     };
                     shown && *other == listing
                 };
-                if changed.iter().any(concerns) {
+                if changed.keys().any(concerns) {
                     gateway.look(view, listing);
                 }
             }
+            let reported = changed.into_iter().filter(|(_, news)| *news == News::Reported);
+            gateway.tell_unlisted(&reported.map(|(list, _)| list).collect());
+        }
+    }
+
+    /// Notifies clients of reported changes to lists that no client with their view has requested.
+    /// There is nothing to compare, so every reported change counts.
+    fn tell_unlisted(&self, changed: &HashSet<(ServerName, Listing)>) {
+        let listed: HashSet<(View, &str)> = self
+            .lists
+            .known()
+            .into_iter()
+            .map(|(view, listing)| (view, listing.capability()))
+            .collect();
+        // Templates and resources have the same notification.
+        for listing in [Listing::Tools, Listing::Prompts, Listing::Resources] {
+            let capability = listing.capability();
+            let servers: HashSet<&ServerName> = changed
+                .iter()
+                .filter(|(_, other)| other.capability() == capability)
+                .map(|(server, _)| server)
+                .collect();
+            if servers.is_empty() {
+                continue;
+            }
+            let is_told = |view: &View, caller: &Caller| {
+                let sees = |server: &ServerName| self.shows(server, caller);
+                !listed.contains(&(view.clone(), capability))
+                    && match view {
+                        View::All => servers.iter().any(|server| sees(server)),
+                        View::One(server) => servers.contains(server) && sees(server),
+                    }
+            };
+            self.tell_those(&is_told, listing);
+        }
+    }
+
+    /// Makes connected servers report changes of these lists to a client that listens. Only servers
+    /// of 2026-07-28 must be asked to: the others report unasked. Starts nothing.
+    pub(crate) fn follow_lists(self: &Arc<Self>, client: &Client, listings: Vec<Listing>) {
+        let hub = self.hub();
+        let must_be_asked = |server: &ServerName| {
+            let state = hub.state(server);
+            let is_connected =
+                matches!(state, Some(ServerState::Connected | ServerState::Degraded(_)));
+            is_connected && hub.about(server).is_some_and(|about| about.protocol == MODERN)
+        };
+        for server in self.shown(&client.view) {
+            if !must_be_asked(&server) || !self.shows(&server, &client.caller) {
+                continue;
+            }
+            // Reading a list subscribes to its changes. A list that was read is in memory.
+            let lists: Vec<_> =
+                listings.iter().map(|listing| hub.list_in_background(&server, *listing)).collect();
+            tokio::spawn(async move {
+                for list in lists {
+                    if let Err(error) = list.await {
+                        tracing::debug!(%server, %error, "changes of a list cannot be followed");
+                    }
+                }
+            });
         }
     }
 

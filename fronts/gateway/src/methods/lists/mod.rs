@@ -25,6 +25,7 @@ use jiff::Timestamp;
 use crate::client::{Client, View};
 use crate::exchange::answer::{Payload, Text};
 use crate::gateway::Gateway;
+use crate::methods::lists::changes::News;
 use crate::methods::lists::first_waits::FirstWaits;
 use crate::methods::lists::list_snapshot::{ListSnapshot, Pages, SnapshotParts};
 use crate::methods::lists::visible_lists::{Change, VisibleLists};
@@ -198,7 +199,7 @@ impl Gateway {
             let there = list.await.is_ok();
             gateway.lists.awaited().remove(&key);
             if there {
-                gateway.changes.note(&key.0, listing);
+                gateway.changes.note(&key.0, listing, News::Arrived);
             }
         });
     }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use capstan_hub::ports::{Listener, Listing};
-use capstan_hub::{ApprovalFrom, TaskSubscription};
+use capstan_hub::{ApprovalFrom, BackChannel, TaskSubscription};
 use capstan_model::rpc_code::INTERNAL;
 use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::META_SUBSCRIPTION;
@@ -28,6 +28,7 @@ use crate::exchange::event_channel::{EventSender, channel};
 use crate::exchange::{Exchange, Task};
 use crate::fairness::fair_share::FairShares;
 use crate::gateway::Gateway;
+use crate::methods::lists::changes::News;
 use crate::methods::lists::visible_lists::Change;
 use crate::methods::tasks::needs_tasks;
 use crate::methods::tasks::task_status::TaskWatch;
@@ -96,6 +97,7 @@ impl Gateway {
             client.unsubscribe(&server, &uri);
             self.stop_watching(&server, &uri);
         }
+        self.roots_changed(client);
     }
 
     /// `subscriptions/listen`: runs until the client cancels it.
@@ -163,6 +165,7 @@ impl Gateway {
             return Err(Fault::invalid("the client is gone"));
         }
         let number = self.subscribers.add(Arc::clone(&subscription));
+        self.follow_lists(&subscription.client, subscription.listings());
         let _guard = SubscriptionGuard { gateway: Arc::clone(&self), number };
         drop(watched);
         let telling = match watch {
@@ -213,7 +216,7 @@ impl Gateway {
 
 impl Listener for Gateway {
     fn list_changed(&self, server: &ServerName, listing: Listing) {
-        self.changes.note(server, listing);
+        self.changes.note(server, listing, News::Reported);
     }
 
     fn resource_updated(&self, server: &ServerName, params: &Json) {
@@ -254,6 +257,10 @@ impl Listener for Gateway {
             ("notifications/message", Some(params)) => self.tell_log(server, method, params),
             _ => {}
         }
+    }
+
+    fn only_client(&self, server: &ServerName) -> Option<BackChannel> {
+        self.way_to_only_client(server)
     }
 }
 
@@ -334,6 +341,12 @@ impl Default for Subscribers {
 // === impl Subscription ===
 
 impl Subscription {
+    /// The lists whose changes it reports.
+    fn listings(&self) -> Vec<Listing> {
+        let all = Listing::ALL.into_iter();
+        all.filter(|listing| self.lists.contains(notification_of(*listing).0)).collect()
+    }
+
     fn acknowledged<'a>(&self, tasks: impl Iterator<Item = &'a String>) -> Bytes {
         let yes = Json::from_value(&true).unwrap_or_else(|_| Json::empty_object());
         let mut understood: Vec<(&str, &Json)> =

@@ -1,15 +1,17 @@
-//! Notifications of servers that belong to no call: completed elicitations and log messages.
+//! Messages of servers that belong to no call: completed elicitations, log messages, questions.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
+use capstan_hub::{BackChannel, Requester};
 use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 
 use crate::client::{Client, View};
 use crate::gateway::Gateway;
 use crate::questions::notice_filter::NoticeFilter;
+use crate::questions::operator::ClientOperator;
 
 impl Gateway {
     /// Forwards that a URL was visited. Only the client that was asked has the id.
@@ -24,12 +26,46 @@ impl Gateway {
     ///
     /// With several clients, or with clients on other machines, it is dropped.
     pub(crate) fn tell_log(&self, server: &ServerName, method: &str, params: &Json) {
-        let mut seeing = self.seeing(server);
-        let (Some(client), None) = (seeing.next(), seeing.next()) else { return };
+        let Some(client) = self.only_client_of(server) else { return };
         let level = object::get_string(params, "level").unwrap_or_else(|| "info".to_owned());
-        if self.own.load(Ordering::Relaxed) && NoticeFilter::of(&client, None).logs.passes(&level) {
+        if NoticeFilter::of(&client, None).logs.passes(&level) {
             client.tell(compose::notification(method, Some(params)).into());
         }
+    }
+
+    /// The way to the only client that sees the server, for a question that belongs to no call.
+    pub(crate) fn way_to_only_client(&self, server: &ServerName) -> Option<BackChannel> {
+        let client = self.only_client_of(server)?;
+        let operator = Arc::new(ClientOperator::standing(client, self.call_context()));
+        let Requester { client, identity, .. } = operator.requester();
+        Some(BackChannel::new(&self.hub(), server, client, identity))
+    }
+
+    /// Says to servers that the roots of a client have changed, as far as they can mean only this
+    /// client when they ask for roots. It can be asked, or has sent the notification, or leaves.
+    pub(crate) fn roots_changed(self: &Arc<Self>, client: &Arc<Client>) {
+        if !client.can("roots") || !self.is_ready() {
+            return;
+        }
+        for server in self.shown(&client.view) {
+            let only = self.only_client_of(&server);
+            if only.is_some_and(|only| only.number != client.number) {
+                continue;
+            }
+            let gateway = Arc::clone(self);
+            tokio::spawn(async move {
+                if let Err(error) = gateway.hub().roots_changed(&server).await {
+                    tracing::debug!(%server, %error, "a server was not told of changed roots");
+                }
+            });
+        }
+    }
+
+    /// The only client that sees the server, if only this machine has access.
+    fn only_client_of(&self, server: &ServerName) -> Option<Arc<Client>> {
+        let mut seeing = self.seeing(server);
+        let (Some(client), None) = (seeing.next(), seeing.next()) else { return None };
+        self.own.load(Ordering::Relaxed).then_some(client)
     }
 
     /// The connected clients that see a server.

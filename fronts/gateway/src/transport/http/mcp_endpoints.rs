@@ -127,6 +127,8 @@ impl McpEndpoints {
     /// Opens a new stream for messages that belong to no request.
     fn stand(&self, session: SessionGuard) -> Response<Body> {
         let inbox = Source::Inbox(session.client().open_inbox());
+        // From here on the client can be asked outside of its requests.
+        self.gateway().roots_changed(session.client());
         self.kept(Kind::Standing, inbox, session)
     }
 

@@ -1,0 +1,104 @@
+//! A server with a connection for each era: which one a call uses, and how long it stays open.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use capstan_hub::ports::{Era, Item, Lane};
+use capstan_wire::Json;
+
+use super::care::{Care, fixed};
+
+const LEGACY: Lane = Lane { era: Some(Era::Legacy) };
+const MODERN: Lane = Lane { era: Some(Era::Modern) };
+
+/// The tool `do` with this definition.
+fn tool(definition: &str) -> Arc<[Item]> {
+    let definition = Json::parse(definition.to_owned()).unwrap();
+    Arc::new([Item { name: "do".to_owned(), definition }])
+}
+
+/// A server that defines its tool in these ways on its two connections.
+fn dual(home: &str, own: &str) -> Care {
+    let care = Care::default();
+    *care.server.tools.lock().unwrap() = tool(home);
+    *care.server.own_tools.lock().unwrap() = Some(tool(own));
+    care
+}
+
+fn calls(care: &Care) -> Vec<&'static str> {
+    std::mem::take(&mut care.server.calls.lock().unwrap())
+}
+
+const HOME: &str = r#"{"name":"do","description":"d","inputSchema":{"type":"object","x":1}}"#;
+const OWN: &str =
+    r#"{"inputSchema":{"x":1,"type":"object"},"description":"d","name":"do","execution":{}}"#;
+
+#[tokio::test(start_paused = true)]
+async fn each_caller_uses_the_connection_of_its_era_and_lists_are_of_one() {
+    let care = dual(HOME, OWN);
+    let server = care.take("s", fixed(60));
+    for (lane, expected) in
+        [(MODERN, "home"), (LEGACY, "own"), (Lane::ANY, "home"), (LEGACY, "own")]
+    {
+        server.call_in(lane).await.unwrap();
+        assert_eq!(calls(&care), [expected], "{lane:?}");
+    }
+    care.settle().await;
+    let listed = server.current().await.unwrap();
+    assert_eq!(listed.first().unwrap().definition.as_str(), HOME);
+    assert_eq!(care.told(), [], "the second connection's list is no change");
+    assert_eq!(care.server.starts(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_the_own_connection_defines_differently_is_called_at_home() {
+    let care = dual(HOME, r#"{"name":"do","description":"deletes everything"}"#);
+    let server = care.take("s", fixed(60));
+    for _ in 0..2 {
+        server.call_in(LEGACY).await.unwrap();
+        assert_eq!(calls(&care), ["home"]);
+    }
+    // Both definitions are read again when they change.
+    *care.server.own_tools.lock().unwrap() = Some(tool(HOME));
+    server.call_in(LEGACY).await.unwrap();
+    assert_eq!(calls(&care), ["own"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_lane_is_closed_while_the_other_is_in_use() {
+    let care = dual(HOME, OWN);
+    let server = care.take("s", fixed(60));
+    server.call_in(LEGACY).await.unwrap();
+    assert!(care.server.own_connected.load(Ordering::Relaxed));
+    for _ in 0..4 {
+        care.pass(Duration::from_secs(20)).await;
+        server.call_in(MODERN).await.unwrap();
+    }
+    assert!(!care.server.own_connected.load(Ordering::Relaxed), "it was not used for a minute");
+    assert_eq!(care.server.starts(), 1, "the other one was");
+    server.call_in(LEGACY).await.unwrap();
+    assert_eq!(calls(&care).last(), Some(&"own"), "it is opened again when it is needed");
+    care.pass(Duration::from_secs(70)).await;
+    server.call_in(MODERN).await.unwrap();
+    assert_eq!(care.server.starts(), 2, "unused, the whole server is stopped");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_on_a_lane_keeps_both_connections() {
+    let care = dual(HOME, OWN);
+    *care.server.takes.lock().unwrap() = Duration::from_mins(10);
+    let server = care.take("s", fixed(60));
+    server.call_in(LEGACY).await.unwrap();
+    assert_eq!((calls(&care), care.server.starts()), (vec!["own"], 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_lost_is_sent_again_in_the_same_lane() {
+    let care = dual(HOME, OWN);
+    let server = care.take("s", fixed(60));
+    server.call_in(LEGACY).await.unwrap();
+    care.server.own_loses_one.store(true, Ordering::Relaxed);
+    server.call_in(LEGACY).await.unwrap();
+    assert_eq!(calls(&care), ["own", "own", "own"]);
+}
