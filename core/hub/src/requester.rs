@@ -24,6 +24,9 @@ pub struct Requester<'a> {
     /// The lists in which a resource without a server is found by its URI. Without them, its name is
     /// `server:uri`.
     pub resources: Option<&'a dyn ResourceLists>,
+    /// True if the client sees all servers as one. URIs in answers are then shown in the form that
+    /// leads back to their server.
+    pub merged: bool,
     /// The number of tokens above which this front shows an answer in pages, if the operator has set
     /// no other number.
     pub max_tokens: Option<u32>,
@@ -73,16 +76,16 @@ impl<'a> Requester<'a> {
         identity: ClientIdentity,
     ) -> Self {
         let client = Arc::<T>::clone(front);
-        let (resources, max_tokens, repeated) = (None, None, None);
-        Self { approver: &**front, client, identity, resources, max_tokens, repeated }
+        let (resources, max_tokens, repeated, merged) = (None, None, None, false);
+        Self { approver: &**front, client, identity, resources, merged, max_tokens, repeated }
     }
 
     /// Creates the requester of an [`Unattended`] front.
     pub fn unattended() -> Self {
         let identity = ClientIdentity::default();
         let (approver, client) = (&Unattended, Arc::new(Unattended));
-        let (resources, max_tokens, repeated) = (None, None, None);
-        Self { approver, client, identity, resources, max_tokens, repeated }
+        let (resources, max_tokens, repeated, merged) = (None, None, None, false);
+        Self { approver, client, identity, resources, merged, max_tokens, repeated }
     }
 }
 

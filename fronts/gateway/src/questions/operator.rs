@@ -17,7 +17,7 @@ use futures::FutureExt;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::client::Client;
+use crate::client::{Client, View};
 use crate::exchange::event_channel::{EventSender, SendError, Size};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
@@ -154,7 +154,9 @@ impl ClientOperator {
             Some(_) | None => PersonId(number),
         };
         let client = Some(ClientId(self.client.peer.number()));
-        Requester::new(self, ClientIdentity { group: CallGroup(number), person, client })
+        let identity = ClientIdentity { group: CallGroup(number), person, client };
+        let merged = self.client.view == View::All;
+        Requester { merged, ..Requester::new(self, identity) }
     }
 
     /// True if the client approved the call.

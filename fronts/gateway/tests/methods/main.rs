@@ -15,3 +15,4 @@ mod questions;
 mod tasks;
 mod follow;
 mod stdio_end;
+mod uris;
