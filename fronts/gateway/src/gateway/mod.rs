@@ -194,7 +194,7 @@ impl Gateway {
             self.raise_servers(client, level);
         }
         let Some(known) = Method::of(method, client.revision) else {
-            return Exchange::fault(id, Fault::unknown_method(method));
+            return self.extension(client, id, method, params);
         };
         let (gateway, asker) = (|| Arc::clone(self), || Arc::clone(client));
         match known {
@@ -217,9 +217,15 @@ impl Gateway {
     }
 
     /// Handles a notification of a client.
-    pub fn notification(&self, client: &Arc<Client>, method: &str, params: Option<&Json>) {
-        if let Some(id) = cancelled(method, params) {
-            client.cancel(&id);
+    pub fn notification(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        method: &str,
+        params: Option<&Json>,
+    ) {
+        match cancelled(method, params) {
+            Some(id) => client.cancel(&id),
+            None => self.extension_notification(client, method, params),
         }
     }
 
