@@ -17,7 +17,7 @@ use futures::future::join_all;
 use indexmap::IndexMap;
 
 use crate::back_channel::QuestionGate;
-use crate::catalog::{Alphabet, Catalog, Facts, ToolView};
+use crate::catalog::{Alphabet, Catalog, Facts, ToolView, Uris};
 use crate::explain::{self, Explanation};
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
@@ -159,6 +159,11 @@ impl Hub {
         resources: &dyn ResourceLists,
     ) -> Result<ItemId, CallError> {
         pipeline::by_uri(self, caller, uri, resources).await
+    }
+
+    /// The map of URIs for a requester who sees several servers as one.
+    pub(crate) fn merged_uris(&self, requester: &Requester<'_>) -> Option<&Arc<Uris>> {
+        (requester.merged && self.servers.len() > 1).then_some(&self.catalog.uris)
     }
 
     /// Opens the record of a call that its front has yet to assemble.

@@ -24,6 +24,9 @@ pub struct Requester<'a> {
     /// The lists in which a resource without a server is found by its URI. Without them, its name is
     /// `server:uri`.
     pub resources: Option<&'a dyn ResourceLists>,
+    /// True if the client sees all servers as one. URIs in answers are then shown in the form that
+    /// leads back to their server.
+    pub merged: bool,
     /// The number of tokens above which this front shows an answer in pages, if the operator has set
     /// no other number.
     pub max_tokens: Option<u32>,
@@ -82,8 +85,16 @@ impl<'a> Requester<'a> {
     pub fn unattended() -> Self {
         let identity = ClientIdentity::default();
         let (approver, client) = (&Unattended, Arc::new(Unattended));
-        let (resources, max_tokens, repeated) = (None, None, None);
-        Self { approver, client, identity, resources, max_tokens, repeated, lane: Lane::ANY }
+        Self {
+            approver,
+            client,
+            identity,
+            resources: None,
+            merged: false,
+            max_tokens: None,
+            repeated: None,
+            lane: Lane::ANY,
+        }
     }
 }
 

@@ -5,10 +5,10 @@
 //!
 //! Read in this order: [`json`] is JSON text that is known to be well-formed, [`envelope`] parses a
 //! message, [`compose`] builds one, [`object`] reads an object or replaces a member without
-//! touching the rest, [`walk`] checks a reply while it is still arriving, [`mod@line`] keeps a
-//! message on one line, [`duplicate`] refuses objects that two readers could read differently,
-//! [`fold`] finds names that lenient readers treat as equal, and [`protocol`] has the constants of
-//! MCP.
+//! touching the rest, [`walk`] checks a reply while it is still arriving, [`rewrite`] replaces
+//! strings in one, [`mod@line`] keeps a message on one line, [`duplicate`] refuses objects that two
+//! readers could read differently, [`fold`] finds names that lenient readers treat as equal, and
+//! [`protocol`] has the constants of MCP.
 //!
 //! **Invariant:** pure. No I/O, no clock, no async.
 
@@ -22,6 +22,7 @@ mod plain;
 mod number;
 mod check;
 pub mod walk;
+pub mod rewrite;
 pub mod line;
 pub mod duplicate;
 pub mod fold;

@@ -243,7 +243,7 @@ fn find<'a, const N: usize>(json: &'a Json, keys: [&str; N]) -> [Option<&'a [u8]
 /// True if a member may have one of these names: the text contains it, or may escape it.
 ///
 /// Most names that are looked up are absent, and this check finds that out at almost no cost.
-fn may_name(json: &Json, keys: &[&str]) -> bool {
+pub(crate) fn may_name(json: &Json, keys: &[&str]) -> bool {
     let text = json.as_str();
     // Such a key can be escaped only with `\u`.
     let is_plain = |key: &str| !key.contains(|c: char| matches!(c, '"' | '\\' | '/') || c < ' ');

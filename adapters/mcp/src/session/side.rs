@@ -17,9 +17,13 @@ impl Session {
         match outgoing.message() {
             Message::Call(ticket, back) => self.run(ticket, back).await,
             Message::Side(admission) => match admission.op() {
-                SideOp::Complete(params) => {
+                SideOp::Complete(params) | SideOp::Extension { params, .. } => {
                     let reply = self.ask(admission.op().method(), params).await?;
                     self.result(reply).map(Answer::Whole)
+                }
+                SideOp::Notify { method, params } => {
+                    self.connection.notify(method, Some(params)).await;
+                    Ok(Answer::Whole(Json::empty_object()))
                 }
                 SideOp::Subscribe => {
                     let request = StickyRequest::Subscribe(admission.id().item.clone());

@@ -15,7 +15,7 @@ mod unmatched;
 use std::sync::Arc;
 
 use capstan_config::{AuditArguments, Config, Loaded, ServerEntry};
-use capstan_hub::catalog::Names;
+use capstan_hub::catalog::{Catalog, Names};
 use capstan_hub::ports::PinStore;
 use capstan_hub::{Check, Hub, HubBuilder, Keep, Limits};
 use capstan_policy::Policy;
@@ -66,7 +66,12 @@ pub fn apply(
     hub.pins = Arc::new(pins::of(pins, config, &hub.clock, &hub.changes));
     hub.limits = limits(loaded);
     hub.rates = Arc::new(rates::of(config, before.map(|before| before.hub.rates())));
-    hub.catalog = Arc::new(overrides::catalog(config, names(config, before)));
+    let uris = before.map(|before| {
+        let servers = config.servers.values().map(|entry| entry.name.clone());
+        Arc::new(before.hub.catalog().uris.then(servers))
+    });
+    let catalog = overrides::catalog(config, names(config, before));
+    hub.catalog = Arc::new(Catalog { uris: uris.unwrap_or_default(), ..catalog });
     hub.approvals = Arc::default();
 }
 

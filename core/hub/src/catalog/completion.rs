@@ -64,7 +64,7 @@ impl Hub {
         let name = id.to_string();
         let call = Call::new(caller.clone(), Target::exact(kind, id), Some(&typed(&params)));
         let op = SideOp::Complete(params);
-        let attempt = self.begin(&call).by_method(op.method());
+        let attempt = self.begin(&call).by_method(SideOp::COMPLETE);
         if !is_shown {
             return Err(attempt.refuse(CallError::Unknown { kind, name, nearest: Vec::new() }));
         }

@@ -2,7 +2,8 @@
 //!
 //! `gather` lists many servers at once; `names` gives items their public names and finds items by
 //! them; `overrides` applies the operator's changes to tools; `schemas` validates arguments;
-//! `providers` converts schemas for model APIs; `facts` caches what is known about items.
+//! `providers` converts schemas for model APIs; `facts` caches what is known about items; `uris` maps
+//! the URIs that clients see to servers.
 
 mod argument_headers;
 mod completion;
@@ -22,7 +23,7 @@ pub(crate) use names::find_public;
 
 pub(crate) use facts::{Fact, Facts};
 pub(crate) use tool::check as check_arguments;
-pub(crate) use uris::mapped;
+pub(crate) use uris::StreamedUris;
 
 pub use argument_headers::RepeatedArguments;
 pub use completion::{Reference, Typing, typed};
@@ -34,7 +35,7 @@ pub use providers::{Provider, Unfit};
 pub use schemas::{BadSchema, InputSchema, Misfit, Schemas};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
-pub use uris::UriMap;
+pub use uris::{DIRECTORY, TOOL, Uris};
 
 use std::sync::Arc;
 
@@ -54,6 +55,8 @@ pub struct Catalog {
     pub names: Names,
     /// Cache of the schemas that were checked.
     pub schemas: Schemas,
+    /// The owners of URIs at the endpoint of all servers.
+    pub uris: Arc<Uris>,
     /// The operator's changes to tools. `names` uses the same overrides.
     pub overrides: Arc<Overrides>,
 }

@@ -76,7 +76,7 @@ impl Holds {
             Message::Call(..) => self.called(answer, now),
             Message::Side(admission) => match admission.op() {
                 SideOp::Subscribe => drop(self.resources.insert(admission.id().item.clone())),
-                SideOp::Complete(_) => {}
+                SideOp::Complete(_) | SideOp::Extension { .. } | SideOp::Notify { .. } => {}
             },
             Message::Task(request, _) => self.task_answered(request, answer),
             Message::Follow(_) => {}

@@ -138,7 +138,7 @@ impl<'a> Attempt<'a> {
         approval_from: ApprovalFrom<'_>,
         resources: Option<&dyn ResourceLists>,
     ) -> Result<Json, CallError> {
-        self.record.by_method(op.method());
+        self.record.by_method(op.recorded_method());
         let result = match self.admit(session, call, op, approval_from, resources).await {
             Ok(admission) => self.hub.run_side(admission).await,
             Err(error) => Err(error),

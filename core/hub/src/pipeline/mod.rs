@@ -73,6 +73,7 @@ async fn walk(
         return Box::pin(spill::read(hub, &call, record)).await;
     }
     let max_tokens = hub.limits.max_tokens.or(requester.max_tokens);
+    let uris = hub.merged_uris(&requester);
     let reached = reach::reach(hub, call, requester.resources, record)?;
     let awake = wake::wake(hub, reached, requester.lane).await?;
     let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
@@ -81,7 +82,7 @@ async fn walk(
     let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
     let (answer, lease) = send::send(hub, &mut ticket, requester).await?;
-    let screened = screen::screen(hub.limits.max_answer, ticket, answer, lease)?;
+    let screened = screen::screen(hub.limits.max_answer, uris, ticket, answer, lease)?;
     spill::shorten(hub, max_tokens, screened).await
 }
 

@@ -38,7 +38,7 @@
 use std::sync::Arc;
 
 use capstan_model::rpc_code::METHOD_NOT_FOUND;
-use capstan_model::{CallError, ServerName};
+use capstan_model::{CallError, Effect, ServerName};
 use capstan_wire::Json;
 
 use super::admit::Ticket;
@@ -221,11 +221,38 @@ impl SideOp {
     /// The method that subscribes, in the revisions before 2026-07-28.
     pub const SUBSCRIBE: &'static str = "resources/subscribe";
 
+    /// Methods of extensions that change nothing.
+    const READS: [&str; 3] = ["skills/list", "skills/get", "resources/directory/read"];
+
     /// The method.
-    pub fn method(&self) -> &'static str {
+    pub fn method(&self) -> &str {
         match self {
             Self::Complete(_) => Self::COMPLETE,
             Self::Subscribe => Self::SUBSCRIBE,
+            Self::Extension { method, .. } | Self::Notify { method, .. } => method,
+        }
+    }
+
+    /// The method in the audit entry. A method of an extension is in the name of its item.
+    pub fn recorded_method(&self) -> &'static str {
+        match self {
+            Self::Complete(_) => Self::COMPLETE,
+            Self::Subscribe => Self::SUBSCRIBE,
+            Self::Extension { .. } | Self::Notify { .. } => "extension",
+        }
+    }
+
+    /// The name of the item that a method of an extension counts as: rules use it as a tool's.
+    pub fn extension_item(method: &str) -> String {
+        format!("method:{method}")
+    }
+
+    /// The effect that the operation can have.
+    pub(super) fn effect(&self) -> Effect {
+        match self {
+            Self::Complete(_) | Self::Subscribe => Effect::Read,
+            Self::Extension { method, .. } if Self::READS.contains(&&**method) => Effect::Read,
+            Self::Extension { .. } | Self::Notify { .. } => Effect::Unknown,
         }
     }
 }

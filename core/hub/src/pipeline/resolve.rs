@@ -9,7 +9,7 @@ use capstan_wire::Json;
 use super::reach::is_uri;
 use super::record::Record;
 use super::wake::{Awake, listing_of, start, within_reach};
-use crate::catalog::{Fact, find_public, mapped};
+use crate::catalog::{Fact, find_public};
 use crate::hub::Hub;
 use crate::life::Lease;
 use crate::ports::{Item, Lane, Listing, ResourceLists};
@@ -77,32 +77,20 @@ pub(crate) async fn by_uri(
     uri: &str,
     resources: &dyn ResourceLists,
 ) -> Result<ItemId, CallError> {
-    if let Some(id) = mapped(uri)
-        && hub.servers.contains_key(&id.server)
-        && hub.policy.out_of_reach(caller, &id.server).is_none()
-    {
-        return Ok(id);
+    // What a server owns stays its own, so a URI that has an owner needs no list.
+    if !hub.catalog.uris.is_owned(uri) {
+        resources.load(Listing::Resources).await;
+        resources.load(Listing::Templates).await;
     }
-    let unknown = || {
+    let found = hub.catalog.uris.resolve(uri).filter(|id| {
+        // A server beyond the caller's reach does not exist for them.
+        hub.servers.contains_key(&id.server)
+            && hub.policy.out_of_reach(caller, &id.server).is_none()
+    });
+    found.ok_or_else(|| {
         let (kind, name) = (Kind::Resource, uri.to_owned());
         CallError::Unknown { kind, name, nearest: Vec::new() }
-    };
-    let listed = resources.uris(Listing::Resources).await.ok_or_else(unknown)?;
-    if let Some(id) = listed.get(uri) {
-        return Ok(id.clone());
-    }
-    let templates = resources.uris(Listing::Templates).await.ok_or_else(unknown)?;
-    if let Some(id) = templates.get(uri) {
-        return Ok(id.clone());
-    }
-    let server = templates.fitting(uri).or_else(|| {
-        // Resources need not be listed. If only one server has any, the URI belongs to it.
-        let mut servers = listed.servers().chain(templates.servers());
-        let first = servers.next()?;
-        servers.all(|other| other == first).then_some(first)
-    });
-    let server = server.ok_or_else(unknown)?.clone();
-    Ok(ItemId { server, item: uri.to_owned() })
+    })
 }
 
 /// Looks up the item, on the leased server first.

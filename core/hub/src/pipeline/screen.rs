@@ -9,6 +9,7 @@ use super::admit::Ticket;
 use super::streaming::Stream;
 use super::task::TaskHandle;
 use crate::Answer;
+use crate::catalog::{StreamedUris, Uris};
 use crate::life::Lease;
 use crate::ports::Lane;
 
@@ -50,8 +51,10 @@ pub struct Shape {
     pub has_ttl: bool,
 }
 
+/// Checks an answer. With `uris`, the URIs in it are shown in the form that leads back to its server.
 pub(super) fn screen(
     limit: usize,
+    uris: Option<&Arc<Uris>>,
     ticket: Ticket,
     answer: Answer,
     lease: Lease,
@@ -63,9 +66,13 @@ pub(super) fn screen(
         Answer::Whole(result) => {
             check_size(limit, || origin.id.to_string(), result.len())?;
             check_kind(&origin.id.server, &result)?;
-            Ok(Passed::Whole(Screened::new(origin, result)))
+            let shown = uris.and_then(|uris| uris.shown_result(&origin.id.server, &result));
+            Ok(Passed::Whole(Screened::new(origin, shown.unwrap_or(result))))
         }
-        Answer::Streaming(flow) => Ok(Passed::Streaming(Stream::new(limit, origin, flow, lease))),
+        Answer::Streaming(flow) => {
+            let uris = uris.map(|uris| StreamedUris::new(uris, &origin.id.server));
+            Ok(Passed::Streaming(Stream::new(limit, origin, flow, lease, uris)))
+        }
     }
 }
 
@@ -151,7 +158,8 @@ impl Screened {
         &self.origin
     }
 
-    /// The result, byte for byte as the server wrote it, or the first page of a long one.
+    /// The result, byte for byte as the server wrote it except for [URIs](crate::catalog::Uris) of
+    /// other servers' spelling, or the first page of a long one.
     pub fn result(&self) -> &Json {
         &self.result
     }

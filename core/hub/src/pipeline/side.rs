@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target, Unapproved};
+use capstan_model::{CallError, Caller, ItemId, Kind, Target, Unapproved};
+use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
 use super::admit::{Ticket, admit};
@@ -33,6 +34,21 @@ pub enum SideOp {
     Complete(Json),
     /// Requests notifications when the resource changes.
     Subscribe,
+    /// A method of an extension of the protocol. The item is [named](Self::extension_item) after
+    /// the method. The params are as the client sent them.
+    Extension {
+        /// The method.
+        method: Box<str>,
+        /// The params.
+        params: Json,
+    },
+    /// A notification of an extension, which is not answered.
+    Notify {
+        /// The method.
+        method: Box<str>,
+        /// The params.
+        params: Json,
+    },
 }
 
 /// Where the approval of a side request may come from. Earlier approvals always count.
@@ -68,14 +84,17 @@ pub(super) async fn walk(
     approval_from: ApprovalFrom<'_>,
     record: &mut Record<'_>,
 ) -> Result<Admission, CallError> {
-    let method = record.method().unwrap_or(op.method());
     let op = about(op, call.target.kind, &id)?;
-    let resolved = Resolved::unlisted(id.clone(), Effect::Read, with_own_name(call, &id)?);
+    check_resource(hub, &op, &id, &call.caller)?;
+    let resolved = Resolved::unlisted(id.clone(), op.effect(), with_own_name(call, &id)?);
     record.resolved(resolved.effect);
     let mut permitted = permit(hub, resolved, record)?;
     if let Some(question) = &mut permitted.question {
         // An approval of this is none of the item itself. The operator sees the method.
-        let method = compose::string(method);
+        let method = compose::string(match &op {
+            SideOp::Extension { method, .. } | SideOp::Notify { method, .. } => method,
+            SideOp::Complete(_) | SideOp::Subscribe => record.method().unwrap_or(op.method()),
+        });
         let arguments = object::with_member(&question.arguments, "method", &method);
         question.arguments = arguments.unwrap_or_else(|_| question.arguments.clone());
         if matches!(approval_from, ApprovalFrom::Memory)
@@ -94,6 +113,24 @@ pub(super) async fn walk(
     let confirmed = confirm(hub, session, approver, permitted, record).await?;
     let ticket: Ticket = admit(hub, session, confirmed)?;
     Ok(Admission { id: ticket.into_id(), op })
+}
+
+/// Refuses a method of an extension about a resource that the caller may not read.
+fn check_resource(hub: &Hub, op: &SideOp, id: &ItemId, caller: &Caller) -> Result<(), CallError> {
+    let (SideOp::Extension { params, .. } | SideOp::Notify { params, .. }) = op else {
+        return Ok(());
+    };
+    // The rules and the server must read the same request.
+    refuse_duplicates(params, &["uri", "_meta"]).map_err(|problem| {
+        CallError::InvalidArguments { item: id.item.clone(), problem: problem.to_string() }
+    })?;
+    match object::get_string(params, "uri") {
+        Some(uri) if !hub.shows_resource(caller, &id.server, &uri) => {
+            let rule = "no rule lets the caller read this resource".to_owned();
+            Err(CallError::Denied { item: format!("{}:{uri}", id.server), rule })
+        }
+        Some(_) | None => Ok(()),
+    }
 }
 
 /// Returns the operation with the item's own name in it.

@@ -9,6 +9,7 @@ use capstan_wire::Json;
 
 use super::record::OpenEntry;
 use super::screen::{Origin, Screened, Shape, check_size};
+use crate::catalog::StreamedUris;
 use crate::life::Lease;
 use crate::trace::Ending;
 use crate::{Flow, Outcome};
@@ -37,6 +38,8 @@ pub(super) struct Stream {
     origin: Origin,
     flow: Box<Flow>,
     limit: usize,
+    /// Shows the URIs of the answer where all servers are seen as one.
+    uris: Option<StreamedUris>,
     /// Held until the answer is complete.
     _lease: Lease,
 }
@@ -143,13 +146,28 @@ impl Streaming {
 // === impl Stream ===
 
 impl Stream {
-    pub(super) fn new(limit: usize, origin: Origin, flow: Box<Flow>, lease: Lease) -> Self {
-        Self { origin, flow, limit, _lease: lease }
+    pub(super) fn new(
+        limit: usize,
+        origin: Origin,
+        flow: Box<Flow>,
+        lease: Lease,
+        uris: Option<StreamedUris>,
+    ) -> Self {
+        Self { origin, flow, limit, uris, _lease: lease }
     }
 
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, CallError>> {
-        let next = ready!(self.flow.poll_next(cx))?;
-        check_size(self.limit, || self.origin.id().to_string(), self.flow.size())?;
-        Poll::Ready(Ok(next))
+        loop {
+            let next = ready!(self.flow.poll_next(cx))?;
+            check_size(self.limit, || self.origin.id().to_string(), self.flow.size())?;
+            let next = match (next, &mut self.uris) {
+                (Some(piece), Some(uris)) => Some(uris.push(piece)),
+                (next, _) => next,
+            };
+            // All of a piece may be held back.
+            if next.as_ref().is_none_or(|piece| !piece.is_empty()) {
+                return Poll::Ready(Ok(next));
+            }
+        }
     }
 }

@@ -100,6 +100,7 @@ impl Hub {
         let name = compose::string(&handle.id);
         let params = object::with_member(params, "taskId", &name)
             .map_err(|_| invalid("the request's params are not an object".to_owned()))?;
+        let uris = self.merged_uris(&requester);
         let Requester { client, identity, .. } = requester;
         let back = BackChannel::new(self, handle.server(), client, identity);
         let server = self.task_server(handle)?;
@@ -107,7 +108,8 @@ impl Hub {
         let answer = send(server, handle.lane, Outgoing::task(&request, &back)).await?;
         let item = || format!("{} {}", handle.server(), op.method());
         check_size(self.limits.max_answer, item, answer.len())?;
-        Ok(answer)
+        let shown = uris.and_then(|uris| uris.shown_result(handle.server(), &answer));
+        Ok(shown.unwrap_or(answer))
     }
 
     /// Forwards notifications about tasks of `caller` to `subscriber`. This lasts until the server

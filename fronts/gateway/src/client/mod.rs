@@ -16,13 +16,14 @@ use capstan_hub::Session;
 use capstan_hub::catalog::RepeatedArguments;
 use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, Message, Reply, RequestId, object};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::client::described::{FoundClient, LastDescription};
 use crate::exchange::Task;
 use crate::fairness::client_names::NameCount;
 use crate::fairness::fair_share::Peer;
+use crate::methods::extensions::MAX_NOTIFICATIONS;
 use crate::protocol::capabilities;
 use crate::protocol::era::Era;
 use crate::protocol::log_level::Level;
@@ -59,6 +60,8 @@ pub struct Client {
     pub(crate) repeated: Option<RepeatedArguments>,
     state: Mutex<State>,
     next_ask: AtomicU64,
+    /// Limits the notifications that wait for their server.
+    notifications: Arc<Semaphore>,
 }
 
 /// The servers that an endpoint shows.
@@ -188,7 +191,13 @@ impl Client {
             repeated,
             state: Mutex::default(),
             next_ask: AtomicU64::new(1),
+            notifications: Arc::new(Semaphore::new(MAX_NOTIFICATIONS)),
         }
+    }
+
+    /// Begins to forward a notification; `None` if too many wait.
+    pub(crate) fn begin_notification(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.notifications).try_acquire_owned().ok()
     }
 
     /// The protocol revision of the client.

@@ -194,7 +194,7 @@ impl Gateway {
             self.raise_servers(client, level);
         }
         let Some(known) = Method::of(method, client.revision) else {
-            return Exchange::fault(id, Fault::unknown_method(method));
+            return self.extension(client, id, method, params);
         };
         let (gateway, asker) = (|| Arc::clone(self), || Arc::clone(client));
         match known {
@@ -231,7 +231,7 @@ impl Gateway {
             "notifications/roots/list_changed" => self.roots_changed(client),
             // Before this, a client may not be asked anything.
             "notifications/initialized" if client.has_inbox() => self.roots_changed(client),
-            _ => {}
+            _ => self.extension_notification(client, method, params),
         }
     }
 

@@ -56,7 +56,7 @@ impl Gateway {
         let op = SideOp::Complete(params.clone());
         let (hub, typed) = (self.hub(), typed(&params));
         let sought = Call::new(Arc::clone(&caller), Target::spelled(kind, name), Some(&typed));
-        let attempt = hub.begin_search(&sought).by_method(op.method());
+        let attempt = hub.begin_search(&sought).by_method(SideOp::COMPLETE);
         let resources = ClientResources { gateway: self, client };
         let target = match kind {
             Kind::Prompt | Kind::Tool => {

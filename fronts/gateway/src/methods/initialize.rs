@@ -170,6 +170,7 @@ impl Gateway {
                     capabilities: capabilities::of_servers(
                         revision,
                         abouts.iter().map(|(_, about)| about),
+                        abouts.len() == hub.servers().filter(reached).count(),
                     ),
                     instructions: (!merged.is_empty()).then(|| compose::string(&merged)),
                 }

@@ -130,12 +130,39 @@ impl Fault {
     /// Converts "resource not found", which has another code in each era.
     fn for_era(self, kind: Kind, name: &str, era: Era) -> Self {
         match (kind, self.code, era) {
-            (Kind::Resource, RESOURCE_NOT_FOUND, Era::Modern) => Self::no_such(kind, name, era),
+            (Kind::Resource, RESOURCE_NOT_FOUND, Era::Modern) => self.with_code(INVALID_PARAMS),
             (Kind::Resource, INVALID_PARAMS, Era::Legacy) if self.names_a_resource() => {
-                Self::no_such(kind, name, era)
+                self.with_code(RESOURCE_NOT_FOUND)
             }
             _ => self,
         }
+        .about_resource(kind, name)
+    }
+
+    /// The error under another code. Text and data stay as the server wrote them.
+    fn with_code(self, code: i64) -> Self {
+        let number = Json::from_value(&code).ok();
+        let whole = self.whole.as_ref().zip(number.as_ref());
+        let whole = whole.and_then(|(whole, code)| object::with_member(whole, "code", code).ok());
+        Self { code, whole, ..self }
+    }
+
+    /// The error of a server about a resource, with the URI that the client knows it by.
+    fn about_resource(self, kind: Kind, name: &str) -> Self {
+        let data = self.whole.as_ref().and_then(|whole| object::get(whole, "data"));
+        let uri = data.as_ref().and_then(|data| object::get_string(data, "uri"));
+        let (Kind::Resource, Some(whole), Some(data), Some(uri)) = (kind, &self.whole, data, uri)
+        else {
+            return self;
+        };
+        // The client named the resource in a form that ends with the server's own.
+        if uri == name || !name.ends_with(uri.split_once("://").map_or(uri.as_str(), |(_, it)| it))
+        {
+            return self;
+        }
+        let renamed = object::with_member(&data, "uri", &compose::string(name))
+            .and_then(|data| object::with_member(whole, "data", &data));
+        Self { whole: renamed.ok(), ..self }
     }
 
     /// True if the error names a resource, as only "resource not found" of a modern server does.

@@ -17,7 +17,7 @@ use futures::FutureExt;
 use tokio::sync::oneshot;
 use tracing::warn;
 
-use crate::client::Client;
+use crate::client::{Client, View};
 use crate::exchange::event_channel::{EventSender, SendError, Size, channel};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
@@ -165,7 +165,8 @@ impl ClientOperator {
         };
         let client = Some(ClientId(self.client.peer.number()));
         let identity = ClientIdentity { group: CallGroup(number), person, client };
-        Requester { lane: self.client.era.lane(), ..Requester::new(self, identity) }
+        let (lane, merged) = (self.client.era.lane(), self.client.view == View::All);
+        Requester { lane, merged, ..Requester::new(self, identity) }
     }
 
     /// True if the client approved the call.

@@ -376,7 +376,11 @@ impl Connection for Server {
                 return (self.runs)(params, back).map(|ran| ran.map(Answer::Whole)).boxed();
             }
             Message::Side(admission) => match admission.op() {
-                SideOp::Complete(params) => (admission.op().method(), params.clone(), To::Nobody),
+                SideOp::Complete(params)
+                | SideOp::Extension { params, .. }
+                | SideOp::Notify { params, .. } => {
+                    (admission.op().method(), params.clone(), To::Nobody)
+                }
                 SideOp::Subscribe => {
                     let uri = compose::string(&admission.id().item);
                     (admission.op().method(), uri, To::Nobody)

@@ -16,3 +16,5 @@ mod questions;
 mod tasks;
 mod follow;
 mod stdio_end;
+mod extensions;
+mod uris;

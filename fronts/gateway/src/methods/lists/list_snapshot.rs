@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use capstan_hub::Hub;
 use capstan_hub::catalog::Gathered;
-use capstan_hub::catalog::UriMap;
 use capstan_hub::ports::{Item, Listing};
 use capstan_model::ServerName;
 use capstan_policy::Policy;
@@ -25,8 +24,6 @@ pub(crate) struct ListSnapshot {
     pages: Vec<Arc<Page>>,
     /// Pages for legacy clients, if these must differ.
     legacy: Option<Vec<Arc<Page>>>,
-    /// For resources and templates of all servers: the URIs that clients see.
-    pub(crate) uris: Arc<UriMap>,
     /// The time when a rule expires, so that other items may become visible.
     until: Option<Timestamp>,
     /// The version of the approved definitions that the snapshot was made with.
@@ -39,7 +36,6 @@ pub(crate) struct ListSnapshot {
 pub(crate) struct SnapshotParts {
     pub(crate) sources: Vec<(ServerName, Arc<[Item]>)>,
     pub(crate) pages: Pages,
-    pub(crate) uris: UriMap,
     pub(crate) until: Option<Timestamp>,
     pub(crate) pins: u64,
 }
@@ -62,11 +58,10 @@ struct Book {
 
 impl ListSnapshot {
     pub(crate) fn new(hub: &Hub, parts: SnapshotParts) -> Self {
-        let SnapshotParts { sources, pages: Pages { all, legacy, .. }, uris, until, pins } = parts;
+        let SnapshotParts { sources, pages: Pages { all, legacy, .. }, until, pins } = parts;
         let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
         let rules = Arc::clone(hub.policy());
-        let uris = Arc::new(uris);
-        Self { sources, pages, legacy, uris, until, pins, rules }
+        Self { sources, pages, legacy, until, pins, rules }
     }
 
     /// The pages for a client of this era.
@@ -90,15 +85,7 @@ impl ListSnapshot {
     #[cfg(test)]
     pub(crate) fn empty() -> Self {
         let (sources, pages) = (Vec::new(), Vec::new());
-        Self {
-            sources,
-            pages,
-            legacy: None,
-            uris: Arc::default(),
-            until: None,
-            pins: 0,
-            rules: Arc::default(),
-        }
+        Self { sources, pages, legacy: None, until: None, pins: 0, rules: Arc::default() }
     }
 
     /// True if rules have expired since the snapshot was made.

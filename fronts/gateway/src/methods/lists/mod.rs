@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience, UriMap};
+use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience, TOOL};
 use capstan_hub::ports::{BoxFuture, Item, Listing, ResourceLists};
 use capstan_hub::{Freshness, Hub};
 use capstan_model::{Caller, ItemId, Kind, ServerName};
@@ -230,10 +230,10 @@ impl Reader {
 // === impl ClientResources ===
 
 impl ResourceLists for ClientResources<'_> {
-    fn uris(&self, listing: Listing) -> BoxFuture<'_, Option<Arc<UriMap>>> {
+    fn load(&self, listing: Listing) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            let list = self.gateway.built_for(self.client, listing).await.ok()?;
-            Some(Arc::clone(&list.uris))
+            // Building the list enters it in the map of URIs.
+            drop(self.gateway.built_for(self.client, listing).await);
         })
     }
 }
@@ -296,16 +296,19 @@ pub(crate) fn build(
     let sources: Vec<(ServerName, Arc<[Item]>)> =
         gathered.lists.iter().map(|(name, items)| (name.clone(), Arc::clone(items))).collect();
     let mut pages = Pages::of(listing);
-    let mut uris = UriMap::default();
     let kind = match listing {
         Listing::Tools => Kind::Tool,
         Listing::Prompts => Kind::Prompt,
         Listing::Resources | Listing::Templates => Kind::Resource,
     };
-    let names = &hub.catalog().names;
-    if kind != Kind::Resource {
-        for (server, items) in &gathered.lists {
+    let (names, uris) = (&hub.catalog().names, &hub.catalog().uris);
+    let maps_uris = *view == View::All;
+    for (server, items) in &gathered.lists {
+        if kind != Kind::Resource {
             names.learn(kind, Alphabet::Usual, server, items);
+        }
+        if maps_uris {
+            uris.learn(listing, server, items);
         }
     }
     for (server, item) in hub.visible_items(gathered, kind, caller) {
@@ -313,16 +316,25 @@ pub(crate) fn build(
         let changed = (kind == Kind::Tool).then(|| hub.catalog().overrides.shown(&id)).flatten();
         let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
         let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
+        let mapped = (maps_uris && kind == Kind::Tool)
+            .then(|| uris.shown_in(server, definition, TOOL))
+            .flatten();
+        let definition = mapped.as_ref().unwrap_or(definition);
         let is_named = *view == View::All && kind != Kind::Resource;
         let given = is_named.then(|| names.public(kind, Alphabet::Usual, &id)).flatten();
         if let Some(given) = given {
             pages.push(definition, Some(&given).filter(|given| given.as_ref() != own.as_str()));
             continue;
         }
-        let shown = match (view, kind) {
-            (View::All, Kind::Tool | Kind::Prompt) => id.to_string(),
-            (View::All, Kind::Resource) => uris.add(id),
-            (View::One(_), _) => own.clone(),
+        let shown = match (view, listing) {
+            (View::All, Listing::Tools | Listing::Prompts) => id.to_string(),
+            (View::All, Listing::Resources) if maps_uris => {
+                uris.shown(server, own).unwrap_or_else(|| own.clone())
+            }
+            (View::All, Listing::Templates) if maps_uris => {
+                uris.shown_template(server, own).unwrap_or_else(|| own.clone())
+            }
+            (View::All | View::One(_), _) => own.clone(),
         };
         if shown == *own {
             pages.push(definition, None);
@@ -333,7 +345,7 @@ pub(crate) fn build(
         }
     }
     let until = hub.rules_change_at();
-    ListSnapshot::new(hub, SnapshotParts { sources, pages, uris, until, pins })
+    ListSnapshot::new(hub, SnapshotParts { sources, pages, until, pins })
 }
 
 fn page_of(cursor: &Json) -> Option<usize> {

@@ -255,7 +255,7 @@ impl Listener for Gateway {
             }
             ("notifications/elicitation/complete", _) => self.tell_visited(server, method, params),
             ("notifications/message", Some(params)) => self.tell_log(server, method, params),
-            _ => {}
+            _ => self.tell_extension(server, method, params),
         }
     }
 

@@ -16,7 +16,7 @@ use futures::future::{join_all, select_all};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use crate::client::{Client, MAX_SUBSCRIPTIONS};
+use crate::client::{Client, MAX_SUBSCRIPTIONS, View};
 use crate::exchange::event_channel::{EventReceiver, EventSender, Size, channel};
 use crate::gateway::Gateway;
 use crate::methods::subscriptions::Subscription;
@@ -160,6 +160,11 @@ impl Gateway {
         // Created for each notification, because the number of servers decides on attribution.
         let (client, events) = (Arc::clone(&watch.client), watch.events.clone());
         let operator = ClientOperator::new(client, None, events, self.call_context());
+        let hub = self.hub();
+        let is_merged = watch.client.view == View::All && hub.servers().len() > 1;
+        let uris = is_merged.then(|| &hub.catalog().uris);
+        let mapped = uris.and_then(|uris| uris.shown_result(&server, &said));
+        let said = mapped.unwrap_or(said);
         let shown = self.as_shown(&task, said, &Arc::new(operator)).await;
         subscription.tell_in_turn("notifications/tasks", &shown).await?;
         if is_over {
