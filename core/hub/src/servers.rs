@@ -67,7 +67,7 @@ impl Hub {
 
     /// Reads and saves all lists of the connected servers. Starts nothing.
     pub async fn save_lists(&self) {
-        join_all(self.servers.values().map(|server| server.save_lists())).await;
+        join_all(self.servers.values().map(Server::save_lists)).await;
     }
 
     /// Returns the state, use and resource use of a server. Starts nothing.
