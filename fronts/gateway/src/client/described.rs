@@ -78,8 +78,10 @@ impl LastDescription {
         now: Duration,
     ) -> Option<FoundClient> {
         let last = self.last();
-        let last = last.as_ref().filter(|last| Arc::ptr_eq(&last.meta, meta))?;
-        last.client.as_ref().filter(|client| client.is_of(caller, now)).cloned()
+        let same = last.as_ref().filter(|last| Arc::ptr_eq(&last.meta, meta));
+        let client = same.and_then(|last| last.client.clone());
+        drop(last);
+        client.filter(|client| client.is_of(caller, now))
     }
 
     /// Remembers the client that this last `_meta` describes.
