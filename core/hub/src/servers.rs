@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capstan_model::{CallError, ServerName, ServerState};
+use capstan_wire::Json;
 
 use crate::hub::Hub;
 use crate::life::Server;
@@ -55,6 +56,12 @@ impl Hub {
     /// The identity of a server, if it is known. Starts nothing.
     pub fn about(&self, server: &ServerName) -> Option<Arc<About>> {
         self.servers.get(server)?.about()
+    }
+
+    /// Returns the members of a list's result besides its items, as the server sent them. Starts
+    /// nothing.
+    pub fn list_members(&self, server: &ServerName, listing: Listing) -> Option<Json> {
+        self.servers.get(server)?.lease()?.list_members(listing)
     }
 
     /// Returns the state, use and resource use of a server. Starts nothing.

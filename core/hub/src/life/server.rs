@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use capstan_model::{CallError, ServerName, ServerState};
-use capstan_wire::protocol;
+use capstan_wire::{Json, protocol};
 use futures::FutureExt;
 use tracing::info;
 
@@ -356,6 +356,11 @@ impl Lease {
             Some(care) => lock(&care.memory).adopted(listing, &items),
             None => Some(items),
         }
+    }
+
+    /// Returns the members of a list's result besides its items.
+    pub(crate) fn list_members(&self, listing: Listing) -> Option<Json> {
+        self.connection.list_members(listing)
     }
 
     /// Returns a list of the running server.
