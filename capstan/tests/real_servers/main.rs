@@ -16,6 +16,7 @@ mod screen;
 mod stdio;
 mod http;
 mod gateway;
+mod extensions;
 
 use std::path::PathBuf;
 use std::time::Duration;
