@@ -23,8 +23,8 @@ pub(crate) struct Exception {
 
 pub(crate) const ROWS: [Row; 18] = [
     row("tools", basics::tools, "a result without `resultType` gets `complete` for modern clients"),
-    row("lossless", basics::lossless, "the bytes of a result stay as they are; only `resultType`, `ttlMs` and `cacheScope` are added where a modern client needs them and the server gave none"),
-    row("resources", basics::resources, "\"no such resource\" is -32002 for legacy clients and -32602 for modern ones; `ttlMs` 0 and `cacheScope` `private` are added for modern clients"),
+    row("lossless", basics::lossless, "the bytes of a result stay as they are; only `resultType`, `ttlMs` and `cacheScope` are added where a modern client needs them and the server gave none; for URIs of several servers see [below](#whose-resource-it-is)"),
+    row("resources", basics::resources, "\"no such resource\" is -32002 for legacy clients and -32602 for modern ones, with the server's own text and data; `ttlMs` 0 and `cacheScope` `private` are added for modern clients"),
     row("resource templates", basics::templates, ""),
     row("prompts", basics::prompts, ""),
     row("completion", basics::completion, "a server without completions offers none"),

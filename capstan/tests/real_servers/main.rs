@@ -18,6 +18,7 @@ mod http;
 mod gateway;
 mod clients;
 mod eras;
+mod extensions;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capstan_model::{CallError, ServerName, ServerState};
+use capstan_wire::Json;
 use futures::future::join_all;
 use jiff::Timestamp;
 
@@ -68,6 +69,12 @@ impl Hub {
     /// Reads and saves all lists of the connected servers. Starts nothing.
     pub async fn save_lists(&self) {
         join_all(self.servers.values().map(Server::save_lists)).await;
+    }
+
+    /// Returns the members of a list's result besides its items, as the server sent them. Starts
+    /// nothing.
+    pub fn list_members(&self, server: &ServerName, listing: Listing) -> Option<Json> {
+        self.servers.get(server)?.lease(Lane::ANY)?.list_members(listing)
     }
 
     /// Returns the state, use and resource use of a server. Starts nothing.

@@ -73,9 +73,10 @@ pub fn strings(
     rewriter.is_changed.then(|| Json::composed(text.into()))
 }
 
-/// True if a text may have a string at one of these paths. False costs almost nothing to find out.
-pub fn may_have(json: &Json, last_names: &[&str]) -> bool {
-    object::may_name(json, last_names)
+/// True if a text may have a member with one of these words in its name. Most texts have none, and
+/// that costs almost nothing to find out. The words must need no escapes.
+pub fn may_have(json: &Json, words: &[&str]) -> bool {
+    object::may_name(json, words)
 }
 
 // === impl Rewriter ===

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, Weak};
 use capstan_hub::ports::{BoxFuture, Connection, Item, Lane, Listing};
 use capstan_hub::{Answer, Message, Outgoing, SideOp};
 use capstan_model::CallError;
+use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::ready;
 use tracing::{Instrument, Span};
@@ -56,6 +57,10 @@ impl Connection for Session {
             result
         }
         .boxed()
+    }
+
+    fn list_members(&self, listing: Listing) -> Option<Json> {
+        Self::list_members(self, listing)
     }
 
     fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use capstan_hub::ports::{self, About};
+use capstan_hub::ports::{self, About, Caching};
 use capstan_model::rpc_code;
 use capstan_wire::{Json, Reply, compose, object, protocol};
 
@@ -61,6 +61,8 @@ impl Handshake {
             version: of_info("version"),
             instructions: object::get_string(result, "instructions"),
             capabilities: object::get(result, "capabilities"),
+            info: info.cloned(),
+            caching: Caching::of(result),
         };
         Self { era, about, is_only_era: false }
     }

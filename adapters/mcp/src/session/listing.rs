@@ -7,7 +7,7 @@ use capstan_model::CallError;
 use capstan_model::rpc_code;
 use capstan_wire::{Json, Reply, compose, object};
 use futures::future::Shared;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tracing::warn;
 
 use crate::session::Session;
@@ -21,9 +21,16 @@ const MAX_ITEMS: usize = 100_000;
 /// The largest number of bytes read, over all pages.
 const MAX_LIST_BYTES: usize = 64 * 1024 * 1024;
 
+/// The largest size of a list's result besides its items, in bytes. Larger ones are left out.
+const MAX_MEMBERS: usize = 64 * 1024;
+
 /// The server's lists, cached until they change. Concurrent callers share one read of a list.
 #[derive(Default)]
-pub(crate) struct Lists(Mutex<FxHashMap<Listing, SharedList>>);
+pub(crate) struct Lists {
+    all: Mutex<FxHashMap<Listing, SharedList>>,
+    /// The members of each list's result besides its items.
+    members: Mutex<FxHashMap<Listing, Json>>,
+}
 
 pub(crate) type SharedList = Shared<BoxFuture<'static, Result<Arc<[Item]>, CallError>>>;
 
@@ -78,8 +85,25 @@ impl Lists {
         drop(old);
     }
 
+    /// The members of a list's result besides its items, if there are any.
+    pub(crate) fn members(&self, listing: Listing) -> Option<Json> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner).get(&listing).cloned()
+    }
+
+    fn keep_members(&self, listing: Listing, page: &Json) {
+        let rest = [listing.member(), "nextCursor"]
+            .into_iter()
+            .try_fold(page.clone(), |page, key| object::without_member(&page, key));
+        let rest = rest.ok().filter(|rest| rest.len() > 2 && rest.len() <= MAX_MEMBERS);
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        match rest {
+            Some(rest) => drop(members.insert(listing, rest)),
+            None => drop(members.remove(&listing)),
+        }
+    }
+
     fn all(&self) -> MutexGuard<'_, FxHashMap<Listing, SharedList>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -103,6 +127,9 @@ async fn read_pages(session: &Session, listing: Listing) -> Result<Arc<[Item]>, 
     let mut cursor: Option<Json> = None;
     for _ in 0..MAX_PAGES {
         let Some(page) = read_page(session, listing, cursor.as_ref()).await? else { break };
+        if cursor.is_none() {
+            session.lists.keep_members(listing, &page);
+        }
         bytes = bytes.saturating_add(page.len());
         if bytes > MAX_LIST_BYTES {
             return Err(session.broken(format!("its list has more than {MAX_LIST_BYTES} bytes")));
@@ -126,10 +153,25 @@ async fn read_pages(session: &Session, listing: Listing) -> Result<Arc<[Item]>, 
     if cursor.is_some() {
         return Err(session.broken(format!("its list has more than {MAX_PAGES} pages")));
     }
+    let mut items = unique(items);
     if listing == Listing::Tools {
         items = session.connection.callable_tools(items);
     }
     Ok(items.into())
+}
+
+/// Leaves out items whose name was listed before: requests could not tell them apart.
+fn unique(items: Vec<Item>) -> Vec<Item> {
+    let is_new: Vec<bool> = {
+        let mut seen = FxHashSet::default();
+        items.iter().map(|item| seen.insert(item.name.as_str())).collect()
+    };
+    let repeated = is_new.iter().filter(|is_new| !**is_new).count();
+    if repeated == 0 {
+        return items;
+    }
+    warn!(repeated, "it lists items of the same name; only the first of each is kept");
+    items.into_iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(item, _)| item).collect()
 }
 
 /// Reads one page; `None` if the server does not support such a list after all.
@@ -155,4 +197,32 @@ fn item(listing: Listing, definition: Json) -> Option<Item> {
     }
     warn!(list = listing.member(), "an item of its list has no name; it is left out");
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_item_of_a_name_is_kept() {
+        let item = |name: &str, text: &str| {
+            let definition = Json::parse(format!(r#"{{"name":"{name}","x":{text}}}"#)).unwrap();
+            Item { name: name.to_owned(), definition }
+        };
+        let all = vec![item("a", "1"), item("b", "2"), item("a", "3"), item("A", "4")];
+        let [a, b, _, other] = all.clone().try_into().unwrap();
+        assert_eq!(unique(all), [a, b, other]);
+    }
+
+    #[test]
+    fn what_a_list_says_besides_its_items_is_kept() {
+        let lists = Lists::default();
+        let keep =
+            |text: &str| lists.keep_members(Listing::Tools, &Json::parse(text.to_owned()).unwrap());
+        let rest = || lists.members(Listing::Tools).map(|json| json.to_string());
+        keep(r#"{"tools":[],"ttlMs":60000,"nextCursor":"x","_meta":{"a": 1.0}}"#);
+        assert_eq!(rest().as_deref(), Some(r#"{"ttlMs":60000,"_meta":{"a": 1.0}}"#));
+        keep(r#"{"tools":[]}"#);
+        assert_eq!(rest(), None);
+    }
 }

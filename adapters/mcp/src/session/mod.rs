@@ -123,6 +123,11 @@ impl Session {
         self.lists.known(listing).filter(|items| !items.is_empty())
     }
 
+    /// The members of a list's result besides its items.
+    pub(crate) fn list_members(&self, listing: Listing) -> Option<Json> {
+        self.lists.members(listing)
+    }
+
     /// Returns the items of the list; reading it is single-flight.
     pub(crate) async fn list(self: &Arc<Self>, listing: Listing) -> Result<Arc<[Item]>, CallError> {
         self.lists.get_or_start(listing, || self.start_reading(listing)).await

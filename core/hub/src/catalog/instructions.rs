@@ -8,6 +8,9 @@ use capstan_safety::injection::sanitized;
 /// Longest instructions of one server, in bytes.
 pub const MAX_INSTRUCTIONS: usize = 2 * 1024;
 
+/// Longest instructions where one server is shown, in bytes.
+const MAX_OWN: usize = 64 * 1024;
+
 /// Merges the instructions of several servers into one text, sorted by server.
 ///
 /// Each part is labelled with its server, so that no server can speak for another or for the
@@ -27,6 +30,14 @@ pub fn merged_instructions<'a>(
         let _ = write!(merged, "Instructions of the server `{server}`:\n{text}");
     }
     merged
+}
+
+/// Returns the instructions of the only server that is shown, with prompt injections masked.
+///
+/// Every other byte stays, up to 64 KiB.
+pub fn own_instructions(text: &str) -> String {
+    let text = sanitized(text);
+    text.get(..text.floor_char_boundary(MAX_OWN)).unwrap_or_default().to_owned()
 }
 
 /// Returns the instructions of one server, with prompt injections masked, cut to
@@ -50,6 +61,13 @@ mod tests {
         let expected = "Instructions of the server `a`:\nfirst\n\n\
                         Instructions of the server `b`:\nsecond";
         assert_eq!(merged, expected);
+    }
+
+    #[test]
+    fn the_only_server_speaks_in_its_own_words() {
+        let text = format!(" first\n{}\n", "x".repeat(10_000));
+        assert_eq!(own_instructions(&text), text);
+        assert_eq!(own_instructions(&"ü".repeat(MAX_OWN)).len(), MAX_OWN);
     }
 
     #[test]

@@ -28,7 +28,9 @@ pub(crate) use uris::StreamedUris;
 pub use argument_headers::RepeatedArguments;
 pub use completion::{Reference, Typing, typed};
 pub use gather::{Ask, Gathered, Patience};
-pub use instructions::{MAX_INSTRUCTIONS, capped_instructions, merged_instructions};
+pub use instructions::{
+    MAX_INSTRUCTIONS, capped_instructions, merged_instructions, own_instructions,
+};
 pub use names::{Alphabet, MAX_NAME, NameTable, Names};
 pub use overrides::{Overrides, Shown};
 pub use providers::{Provider, Unfit};

@@ -73,6 +73,11 @@ impl Lease {
         }
     }
 
+    /// Returns the members of a list's result besides its items.
+    pub(crate) fn list_members(&self, listing: Listing) -> Option<Json> {
+        self.home.list_members(listing)
+    }
+
     /// Returns a list of the running server.
     pub(crate) async fn list(&self, listing: Listing) -> Result<Arc<[Item]>, CallError> {
         let items = self.read(listing).await?;

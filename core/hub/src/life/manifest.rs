@@ -131,7 +131,8 @@ fn head(sum: &[u8]) -> String {
 }
 
 fn about_json(about: &About) -> Json {
-    let About { protocol, title, version, instructions, capabilities } = about;
+    // How long a description may be cached is of no use after a restart.
+    let About { protocol, title, version, instructions, capabilities, info, caching: _ } = about;
     let texts = [
         ("protocol", Some(protocol)),
         ("title", title.as_ref()),
@@ -142,6 +143,7 @@ fn about_json(about: &About) -> Json {
     let texts: Vec<(&str, Json)> = texts.collect();
     let mut members: Vec<(&str, &Json)> = texts.iter().map(|(key, json)| (*key, json)).collect();
     members.extend(capabilities.as_ref().map(|json| ("capabilities", json)));
+    members.extend(info.as_ref().map(|json| ("info", json)));
     compose::object(&members)
 }
 
@@ -152,6 +154,8 @@ fn about_of(json: &Json) -> About {
         version: object::get_string(json, "version"),
         instructions: object::get_string(json, "instructions"),
         capabilities: object::get(json, "capabilities"),
+        info: object::get(json, "info"),
+        caching: None,
     }
 }
 
@@ -167,6 +171,7 @@ mod tests {
             title: Some("T".to_owned()),
             instructions: Some("Be kind.\n".to_owned()),
             capabilities: Some(Json::parse(r#"{"tools":{ }}"#).unwrap()),
+            info: Some(Json::parse(r#"{"name":"n", "x":1.0}"#).unwrap()),
             ..About::default()
         };
         let item = |name: &str, definition| Item { name: name.to_owned(), definition };

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::{CallError, ServerName, ServerState};
-use capstan_wire::Json;
+use capstan_wire::{Json, object};
 use jiff::Timestamp;
 
 use crate::Answer;
@@ -93,6 +93,12 @@ pub trait Connection: Send + Sync {
         listing: Listing,
     ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>>;
 
+    /// Returns the members of a list's result besides its items, as the server sent them: `_meta`,
+    /// caching, and unknown ones. `None` if the list was not read, or has none.
+    fn list_members(&self, _: Listing) -> Option<Json> {
+        None
+    }
+
     /// Sends a message that the pipeline admitted. The server's questions and notices about a call
     /// or a task go to the back channel in the message until the answer arrives.
     fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>>;
@@ -111,6 +117,19 @@ pub struct About {
     pub instructions: Option<String>,
     /// Its capabilities, unchanged.
     pub capabilities: Option<Json>,
+    /// Its description of itself (`serverInfo`), unchanged.
+    pub info: Option<Json>,
+    /// How long its description may be cached; only modern servers say.
+    pub caching: Option<Caching>,
+}
+
+/// How long a server allows a result to be cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caching {
+    /// The time in milliseconds.
+    pub ttl_ms: u64,
+    /// True if the result may be shared by clients of several callers.
+    pub is_public: bool,
 }
 
 /// The four lists of a server.
@@ -145,6 +164,17 @@ pub trait Clock: Send + Sync {
 
     /// Waits for `duration`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()>;
+}
+
+// === impl Caching ===
+
+impl Caching {
+    /// Reads what a result says; `None` if it does not say how long.
+    pub fn of(result: &Json) -> Option<Self> {
+        let [ttl, scope] = object::peek(result, ["ttlMs", "cacheScope"]);
+        let ttl_ms = ttl?.read().ok()?;
+        Some(Self { ttl_ms, is_public: scope.is_some_and(|it| it.as_bytes() == b"\"public\"") })
+    }
 }
 
 // === impl Listing ===

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::Session;
-use capstan_hub::catalog::{capped_instructions, merged_instructions};
-use capstan_hub::ports::{About, Listing};
+use capstan_hub::catalog::{merged_instructions, own_instructions};
+use capstan_hub::ports::{About, Caching, Listing};
 use capstan_model::rpc_code::{INVALID_REQUEST, UNSUPPORTED_VERSION};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::{META_CAPABILITIES, META_VERSION};
@@ -23,7 +23,7 @@ use crate::protocol::capabilities;
 use crate::protocol::fault::Fault;
 use crate::protocol::request_meta::RequestMeta;
 use crate::protocol::revision::Revision;
-use crate::protocol::server_info::{server_info, server_meta};
+use crate::protocol::server_info::{server_info, server_meta_of};
 
 /// Longest wait for the description of a server that has not started yet.
 const WAIT_FOR_ONE: Duration = Duration::from_secs(5);
@@ -48,8 +48,8 @@ impl Gateway {
         let capabilities = capabilities.unwrap_or_else(Json::empty_object);
         let (context, session) = self.known(context, info.as_ref());
         let client = Arc::new(Client::new(revision, capabilities, context, session));
-        let Greeting { capabilities, instructions } = self.greeting(&client).await;
-        let (version, server) = (compose::string(revision.as_str()), server_info());
+        let Greeting { capabilities, instructions, info, .. } = self.greeting(&client).await;
+        let (version, server) = (compose::string(revision.as_str()), info);
         let mut members = vec![
             ("protocolVersion", &version),
             ("capabilities", &capabilities),
@@ -123,11 +123,15 @@ impl Gateway {
 
     /// The answer to `server/discover`.
     pub(crate) async fn discover(self: Arc<Self>, client: Arc<Client>) -> Result<Payload, Fault> {
-        let Greeting { capabilities, instructions } = self.greeting(&client).await;
+        let Greeting { capabilities, instructions, info, caching } = self.greeting(&client).await;
         let versions = versions();
-        let (kind, ttl, scope) =
-            (compose::string("complete"), compose::number(0), compose::string("private"));
-        let meta = server_meta();
+        // What a caller may use can depend on the caller.
+        let is_private = self.hub().policy().binds(&client.caller);
+        let is_public = caching.is_some_and(|caching| caching.is_public) && !is_private;
+        let ttl = compose::number(caching.map_or(0, |caching| caching.ttl_ms));
+        let scope = compose::string(if is_public { "public" } else { "private" });
+        let kind = compose::string("complete");
+        let meta = server_meta_of(&info);
         let mut members = vec![
             ("resultType", &kind),
             ("supportedVersions", &versions),
@@ -147,8 +151,11 @@ impl Gateway {
             View::One(server) => {
                 let about = self.about(server).await;
                 let text = about.as_ref().and_then(|about| about.instructions.as_deref());
-                let text = text.filter(|text| !text.trim().is_empty()).map(capped_instructions);
+                let text = text.filter(|text| !text.trim().is_empty()).map(own_instructions);
+                let info = about.as_ref().and_then(|about| about.info.clone());
                 Greeting {
+                    info: info.unwrap_or_else(server_info),
+                    caching: about.as_ref().and_then(|about| about.caching),
                     capabilities: capabilities::of_server(revision, about.as_ref()),
                     instructions: text.map(|text| compose::string(&text)),
                 }
@@ -167,6 +174,8 @@ impl Gateway {
                 });
                 let merged = merged_instructions(texts);
                 Greeting {
+                    info: server_info(),
+                    caching: None,
                     capabilities: capabilities::of_servers(
                         revision,
                         abouts.iter().map(|(_, about)| about),
@@ -216,9 +225,13 @@ impl Gateway {
     }
 }
 
+/// What a client is told first.
 struct Greeting {
     capabilities: Json,
     instructions: Option<Json>,
+    /// The description of the only server that is shown, or of the gateway.
+    info: Json,
+    caching: Option<Caching>,
 }
 
 /// The supported revisions; those before 2026-07-28 start with `initialize`.

@@ -140,15 +140,46 @@ impl Era {
         object::with_member(&result, "resultType", &complete).unwrap_or(result)
     }
 
-    /// The members after the items of a list, with those that this era requires.
-    pub(crate) fn list_members(self, members: String) -> String {
+    /// The members after the items of a list: those of the only server that is shown, as it sent
+    /// them, and others that this era requires.
+    ///
+    /// `is_private` is true if the list depends on the caller, whatever the server says.
+    pub(crate) fn list_members(
+        self,
+        mut members: String,
+        own: Option<&Json>,
+        is_private: bool,
+    ) -> String {
+        const REQUIRED: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
+        let own = own.and_then(|own| object::members(own).ok()).unwrap_or_default();
+        let has = |key: &str| own.iter().any(|(name, _)| name == key);
+        for (key, value) in &own {
+            // Legacy clients have no use for these.
+            if REQUIRED.contains(&key.as_str()) && self == Self::Legacy {
+                continue;
+            }
+            let value =
+                if key == "cacheScope" && is_private { r#""private""# } else { value.as_str() };
+            members.push(',');
+            members.push_str(compose::string(key).as_str());
+            members.push(':');
+            members.push_str(value);
+        }
         if self == Self::Legacy {
             return members;
         }
-        let meta = server_meta();
-        format!(
-            r#"{members},"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{meta}"#
-        )
+        let meta = format!(r#","_meta":{}"#, server_meta());
+        for (key, text) in [
+            ("resultType", r#","resultType":"complete""#),
+            ("ttlMs", r#","ttlMs":0"#),
+            ("cacheScope", r#","cacheScope":"private""#),
+            ("_meta", &meta),
+        ] {
+            if !has(key) {
+                members.push_str(text);
+            }
+        }
+        members
     }
 
     /// The result of a call in the form that clients of this era accept. Existing bytes stay.
@@ -247,6 +278,23 @@ mod tests {
         for (before, kind, after) in cases {
             assert_eq!(delivered(before, &none, kind), after);
         }
+    }
+
+    #[test]
+    fn what_the_only_server_says_about_its_list_stays() {
+        let own =
+            r#"{"resultType":"complete","ttlMs":60000,"cacheScope":"public","_meta":{"a": 1}}"#;
+        let own = Json::parse(own).unwrap();
+        let of = |era: Era, own: Option<&Json>, is_private| {
+            era.list_members(r#","nextCursor":"p1""#.to_owned(), own, is_private)
+        };
+        let all = r#","nextCursor":"p1","resultType":"complete","ttlMs":60000,"cacheScope":"public","_meta":{"a": 1}"#;
+        assert_eq!(of(Era::Modern, Some(&own), false), all);
+        assert_eq!(of(Era::Modern, Some(&own), true), all.replace("public", "private"));
+        assert_eq!(of(Era::Legacy, Some(&own), false), r#","nextCursor":"p1","_meta":{"a": 1}"#);
+        let ours = of(Era::Modern, None, false);
+        assert!(ours.contains(r#""ttlMs":0,"cacheScope":"private","_meta":{"io."#), "{ours}");
+        assert_eq!(of(Era::Legacy, None, true), r#","nextCursor":"p1""#);
     }
 
     #[test]

@@ -10,5 +10,10 @@ pub(crate) fn server_info() -> Json {
 
 /// The `_meta` of the gateway's own results to modern clients.
 pub(crate) fn server_meta() -> Json {
-    compose::object(&[("io.modelcontextprotocol/serverInfo", &server_info())])
+    server_meta_of(&server_info())
+}
+
+/// The `_meta` of a result that names this server.
+pub(crate) fn server_meta_of(info: &Json) -> Json {
+    compose::object(&[("io.modelcontextprotocol/serverInfo", info)])
 }

@@ -58,7 +58,7 @@ async fn a_method_of_an_unknown_extension_passes_where_one_server_is_shown() {
     let harness = Harness::new(vec![server("a"), Server::modern("b").able(r#"{"tools":{}}"#)]);
     let params = r#"{"q":[1.0]}"#;
     let answer = harness.ask_modern(one("a"), "{}", "acme/search", params).await.answer;
-    assert_eq!(member(&answer, "result"), r#"{"by":"a","n": 1.00,"resultType":"complete"}"#);
+    assert_eq!(member(&answer, "result"), r#"{"resultType":"complete","by":"a","n": 1.00}"#);
     assert_eq!(harness.take_sent(), [r#"a acme/search {"q":[1.0]}"#]);
     let entry = harness.entries().pop().unwrap();
     let seen = (entry.server.as_deref(), entry.item.as_str(), entry.method, entry.outcome);

@@ -52,6 +52,7 @@ pub(crate) struct Server {
     name: ServerName,
     about: About,
     lists: Box<Lists>,
+    list_members: Option<Json>,
     runs: Box<Runs>,
     side_requests: Box<SideRequests>,
     sent: Arc<Mutex<Vec<String>>>,
@@ -274,6 +275,7 @@ impl Server {
             name: name.parse().unwrap(),
             about,
             lists: Box::new(|_| ready(Arc::from([])).boxed()),
+            list_members: None,
             runs: Box::new(runs),
             side_requests: Box::new(|_, _, _| ready(Ok(json("{}"))).boxed()),
             sent: Arc::default(),
@@ -302,6 +304,18 @@ impl Server {
     pub(crate) fn able(self, capabilities: &str) -> Self {
         let about = About { capabilities: Some(json(capabilities)), ..self.about.clone() };
         Self { about, ..self }
+    }
+
+    /// A server that describes itself in this way.
+    pub(crate) fn describing(self, describe: impl FnOnce(&mut About)) -> Self {
+        let mut about = self.about.clone();
+        describe(&mut about);
+        Self { about, ..self }
+    }
+
+    /// A server whose lists have these members besides their items.
+    pub(crate) fn listing_with(self, members: &str) -> Self {
+        Self { list_members: Some(json(members)), ..self }
     }
 
     pub(crate) fn running(
@@ -365,6 +379,10 @@ impl Connection for Server {
         listing: Listing,
     ) -> BoxFuture<'static, Result<Arc<[Item]>, CallError>> {
         (self.lists)(listing).map(Ok).boxed()
+    }
+
+    fn list_members(&self, _: Listing) -> Option<Json> {
+        self.list_members.clone()
     }
 
     fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {

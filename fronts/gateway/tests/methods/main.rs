@@ -17,4 +17,5 @@ mod tasks;
 mod follow;
 mod stdio_end;
 mod extensions;
+mod own_words;
 mod uris;

@@ -148,6 +148,8 @@ impl Uris {
     pub fn shown(&self, server: &ServerName, uri: &str) -> Option<String> {
         let mut owners = self.owners();
         let is_own = match owners.owner(uri) {
+            // The URI itself would lead to the server that it names.
+            _ if is_qualified(uri) => false,
             Owner::Server(owner) => owner == server,
             Owner::Several => false,
             Owner::None => is_web(uri) || owners.own(server, uri),
@@ -193,7 +195,7 @@ impl Uris {
         message: &Json,
         paths: &'static [Path],
     ) -> Option<Json> {
-        if !rewrite::may_have(message, places::LAST) {
+        if !rewrite::may_have(message, places::MARKS) {
             return None;
         }
         rewrite::strings(message, paths, &mut |uri| self.shown(server, uri))
@@ -305,7 +307,7 @@ impl StreamedUris {
 
 /// True if the definition of a tool may name a page.
 fn has_page(definition: &Json) -> bool {
-    rewrite::may_have(definition, places::LAST)
+    rewrite::may_have(definition, places::MARKS)
 }
 
 /// True for a link that clients open without a server.

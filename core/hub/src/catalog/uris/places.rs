@@ -35,5 +35,5 @@ pub const DIRECTORY: &[Path] = &[&["resources", ANY, "uri"]];
 /// In the entry of a skill.
 pub(super) const SKILLS: &[Path] = &[&["uri"], &["resources", ANY, "uri"]];
 
-/// The last names of the paths.
-pub(super) const LAST: &[&str] = &["uri", "resourceUri", "ui/resourceUri", "openai/outputTemplate"];
+/// Texts of which one is in every message with a string at one of the paths.
+pub(super) const MARKS: &[&str] = &["uri", "resourceUri", "outputTemplate"];

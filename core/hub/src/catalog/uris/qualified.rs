@@ -11,6 +11,9 @@ const KEPT: [&str; 2] = ["ui://", "skill://"];
 /// The end of the authority in a qualified URI with a scheme in [`KEPT`].
 const DOMAIN: &str = ".capstan";
 
+/// The authority of the pages of long answers. The URIs of a server of this name have [`DOMAIN`].
+const PAGES: &str = "answers";
+
 /// Returns the form of a server's URI that names the server.
 ///
 /// The server is the authority of the URI: relative references stay below it, and dots in a path do
@@ -21,7 +24,8 @@ pub(super) fn qualified(server: &ServerName, uri: &str) -> String {
             return format!("{scheme}{server}{DOMAIN}/{rest}");
         }
     }
-    format!("{SCHEME}{server}/{uri}")
+    let domain = if server.as_str() == PAGES { DOMAIN } else { "" };
+    format!("{SCHEME}{server}{domain}/{uri}")
 }
 
 /// Reads the server and its own URI from a qualified URI.
@@ -34,6 +38,7 @@ pub(super) fn parse(uri: &str) -> Option<ItemId> {
         }
     }
     let (server, own) = uri.strip_prefix(SCHEME)?.split_once('/')?;
+    let server = server.strip_suffix(DOMAIN).unwrap_or(server);
     Some(ItemId { server: server.parse().ok()?, item: own.to_owned() })
 }
 
@@ -81,6 +86,14 @@ mod tests {
         {
             assert_eq!(parse(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_server_called_answers_is_not_taken_for_the_pages_of_answers() {
+        let shown = qualified(&server(PAGES), "f://x");
+        assert!(!crate::spills::is_page(&shown), "{shown}");
+        let id = ItemId { server: server(PAGES), item: "f://x".to_owned() };
+        assert_eq!(parse(&shown), Some(id));
     }
 
     #[test]

@@ -170,3 +170,23 @@ fn a_server_owns_only_so_many_uris_and_the_rest_still_leads_to_it() {
     assert_eq!(last, format!("capstan://a/f://{MAX_OWNED}"));
     assert_eq!(owner(&uris, &last), format!("a f://{MAX_OWNED}"));
 }
+
+#[test]
+fn a_streamed_answer_is_rewritten_like_a_whole_one() {
+    let uris = Arc::new(learned(&[(RESOURCES, "a", &["f://x"]), (RESOURCES, "b", &["f://x"])]));
+    let text = r#"{"content":[{"type":"resource_link","uri":"f://x"},{"type":"text","text":"f://x"}],"structuredContent":{"uri":"f://x"},"contents":[{"uri":"f:\/\/x","blob":"AA=="}]}"#;
+    let shown = text
+        .replacen(r#""uri":"f://x""#, r#""uri":"capstan://b/f://x""#, 1)
+        .replace(r#""f:\/\/x""#, r#""capstan://b/f://x""#);
+    let result = Json::parse(text).unwrap();
+    assert_eq!(uris.shown_result(&server("a"), &result), None);
+    assert_eq!(uris.shown_result(&server("b"), &result).unwrap().as_str(), shown);
+    for size in [1, 2, 7, 64, 1000] {
+        for (name, expected) in [("a", text), ("b", &shown)] {
+            let mut streamed = StreamedUris::new(&uris, &server(name));
+            let pieces = text.as_bytes().chunks(size).map(Bytes::copy_from_slice);
+            let out: Vec<Bytes> = pieces.map(|piece| streamed.push(piece)).collect();
+            assert_eq!(out.concat(), expected.as_bytes(), "{name} {size}");
+        }
+    }
+}

@@ -10,16 +10,17 @@ mod skills;
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::ports::{About, Listing};
-use capstan_hub::{ApprovalFrom, Call, Hub, SideOp};
+use capstan_hub::ports::About;
+use capstan_hub::{ApprovalFrom, Call, Hub, Shape, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
-use capstan_wire::{Json, RequestId, object};
+use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::caller_of;
 use crate::client::{Client, View};
 use crate::exchange::Exchange;
 use crate::exchange::answer::Payload;
 use crate::gateway::Gateway;
+use crate::methods::lists::ClientResources;
 use crate::protocol::fault::Fault;
 
 /// Longest name of a method, in bytes.
@@ -137,7 +138,7 @@ impl Gateway {
         let view = View::One(server.clone());
         for client in self.subscribers.connected() {
             if client.view == view && self.shows(server, &client.caller) {
-                client.tell(capstan_wire::compose::notification(method, params).into());
+                client.tell(compose::notification(method, params).into());
             }
         }
     }
@@ -158,7 +159,7 @@ impl Gateway {
         let op = SideOp::Extension { method: method.clone(), params: params.clone() };
         let result = run(&hub, client, caller, server, op, &params).await;
         let result = result.map_err(|error| fault(&error, &method))?;
-        Ok(Payload::from(client.era.completion(result)))
+        Ok(payload(client, &result))
     }
 
     /// Handles a request to all servers, of an extension that the gateway understands.
@@ -186,7 +187,7 @@ impl Gateway {
         let uri = uri.ok_or_else(|| Fault::invalid("`uri` must be a string"))?;
         let hub = self.hub();
         let unknown = || Fault::invalid(format!("Unknown URI: {uri}"));
-        let resources = crate::methods::lists::ClientResources { gateway: self, client };
+        let resources = ClientResources { gateway: self, client };
         let found = match hub.find_resource(&client.caller, &uri, &resources).await {
             Ok(id) => Ok(id),
             // Skills need not be among the resources.
@@ -201,14 +202,14 @@ impl Gateway {
         if !has.is_some_and(|about| skills::are_offered(&about)) {
             return Err(unknown());
         }
-        let own = capstan_wire::compose::string(&item);
+        let own = compose::string(&item);
         let params = object::with_member(&params, "uri", &own).map_err(|_| unknown())?;
         let caller = caller_of(&client.caller, &params);
         let op = SideOp::Extension { method: method.into(), params: params.clone() };
         let result = run(&hub, client, caller, &server, op, &params).await;
         let result = result.map_err(|error| fault(&error, method))?;
         let shown = skills::shown(&hub, &server, method, &result).unwrap_or(result);
-        Ok(Payload::from(client.era.completion(shown)))
+        Ok(payload(client, &shown))
     }
 }
 
@@ -228,6 +229,13 @@ async fn run(
     let call = Call::new(caller, target, Some(&arguments));
     let attempt = hub.begin(&call);
     attempt.side(&client.session, call, op, ApprovalFrom::OtherShells, None).await
+}
+
+/// The result of a request of an extension, with the type that the client's era requires.
+fn payload(client: &Client, result: &Json) -> Payload {
+    let result_type = object::get_string(result, "resultType");
+    let shape = Shape { result_type, ..Shape::default() };
+    client.era.result(result, &shape, Kind::Tool)
 }
 
 /// The description of a server, which is started if it is not known.
@@ -280,9 +288,6 @@ fn is_sound(method: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./$".contains(&byte);
     (1..=MAX_METHOD).contains(&method.len()) && method.bytes().all(is_usual)
 }
-
-/// The list that tells which servers can be asked for skills.
-const KNOWN_BY: Listing = Listing::Tools;
 
 #[cfg(test)]
 mod tests {

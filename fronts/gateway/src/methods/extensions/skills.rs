@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_hub::catalog::DIRECTORY;
-use capstan_hub::ports::About;
+use capstan_hub::ports::{About, Listing};
 use capstan_hub::{Hub, SideOp};
 use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 use futures::future::join_all;
 
-use super::{KNOWN_BY, run};
+use super::run;
 use crate::client::Client;
 use crate::client::identity::caller_of;
 use crate::exchange::answer::Payload;
@@ -59,7 +59,7 @@ impl Gateway {
         };
         let hub = self.hub();
         // A server that has listed its tools by then has also described itself.
-        self.gather(&hub, KNOWN_BY, Reader::Client).await;
+        self.gather(&hub, Listing::Tools, Reader::Client).await;
         let reached =
             |server: &&ServerName| hub.policy().out_of_reach(&client.caller, server).is_none();
         let servers: Vec<&ServerName> = hub.servers().filter(reached).collect();

@@ -17,6 +17,9 @@ use crate::protocol::era::Era;
 /// Maximum size of a page, in bytes. Many clients read only the first page.
 const MAX_PAGE: usize = 8 * 1024 * 1024;
 
+/// Maximum number of items on a page.
+const MAX_ITEMS: usize = 1000;
+
 /// One list, ready to be sent.
 pub(crate) struct ListSnapshot {
     /// The sources. The snapshot is valid while they are unchanged.
@@ -137,7 +140,9 @@ impl Pages {
 
 impl Book {
     fn push(&mut self, item: &Json, key: &str, name: Option<&Arc<str>>) {
-        if !self.current.is_empty() && self.current.len() + item.len() > MAX_PAGE {
+        let is_full =
+            self.current.count() >= MAX_ITEMS || self.current.len() + item.len() > MAX_PAGE;
+        if !self.current.is_empty() && is_full {
             self.close();
         }
         self.current.push(item.clone(), name.map(|name| (key, name)));
@@ -201,6 +206,19 @@ mod tests {
         for page in texts(&built.pages) {
             let items = object::items(&Json::parse(page).unwrap()).unwrap();
             assert_eq!(items.len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_page_has_only_so_many_items_for_clients_of_either_era() {
+        let tool = |number: usize| {
+            let odd = if number == 0 { r#","outputSchema":{"type":"array"}"# } else { "" };
+            Json::parse(format!(r#"{{"name":"t{number}"{odd}}}"#)).unwrap()
+        };
+        let built = pages(&(0..2 * MAX_ITEMS + 1).map(tool).collect::<Vec<_>>());
+        for era in [Era::Legacy, Era::Modern] {
+            let counts: Vec<usize> = built.pages(era).iter().map(|page| page.count()).collect();
+            assert_eq!(counts, [MAX_ITEMS, MAX_ITEMS, 1]);
         }
     }
 

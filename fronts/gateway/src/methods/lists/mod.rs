@@ -89,7 +89,13 @@ impl Gateway {
         if at + 1 < pages.len() {
             after = format!(r#","nextCursor":"p{}""#, at + 1);
         }
-        after = client.era.list_members(after);
+        let hub = self.hub();
+        let own = match &client.view {
+            View::One(server) => hub.list_members(server, listing),
+            View::All => None,
+        };
+        let is_private = hub.policy().binds(&client.caller);
+        after = client.era.list_members(after, own.as_ref(), is_private);
         after.push('}');
         let before = Bytes::from(format!(r#"{{"{}":"#, listing.member()));
         Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })

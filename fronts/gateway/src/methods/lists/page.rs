@@ -61,6 +61,11 @@ impl Page {
         self.entries.is_empty()
     }
 
+    /// Number of items.
+    pub(crate) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Length in bytes.
     pub(crate) fn len(&self) -> usize {
         // Two brackets, and a comma between items.
