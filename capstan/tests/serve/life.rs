@@ -225,7 +225,7 @@ fn a_killed_server_is_noticed_and_the_next_call_works() {
     let world = with(&format!("{ALL}{}", fixture("s", &[])));
     let (_gateway, address) = Gateway::listening(&world, "");
     let post = |id: u64, method: &str, params: Value| {
-        let params = crate::stage::modern(params);
+        let params = modern(params);
         let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let name = body["params"]["name"].as_str().unwrap_or_default();
         let head = format!(
