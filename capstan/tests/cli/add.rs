@@ -311,7 +311,6 @@ fn an_option_of_ours_behind_the_command_is_the_servers_and_we_say_so() {
     }
 }
 
-/// Issue 15, number 5.
 #[test]
 fn an_openapi_document_is_found_from_the_file_that_names_it() {
     let world = World::new();
@@ -385,7 +384,8 @@ fn force_replaces_an_entry_where_it_stands() {
     );
     let exists = ends_with(run(&world, "add a sh -c true"), 2);
     says(&exists.stderr, "`--force` replaces it; `capstan edit a` changes it");
-    ends_with(run(&world, "add --force a sh -c true"), 0);
+    let replaced = ends_with(run(&world, "add --force a sh -c true"), 0);
+    says(&replaced.stderr, "replaced `a` in ");
     assert_eq!(
         user_config(&world),
         "# One.\n[servers.a]\ncommand = \"sh\"\nargs = [\"-c\", \"true\"]\n\n# Two.\n\

@@ -200,7 +200,7 @@ fn clients_of_mcp_use_all_servers_in_each_mode() {
     }
 }
 
-/// Issue 15, number 13: with a cold cache, and one server that needs longer than a list usually waits.
+/// With a cold cache, and one server that needs longer than a list usually waits.
 #[test]
 fn the_first_list_of_a_client_has_the_tools_of_all_servers() {
     for (mode, protocol) in [("legacy", "2025-11-25"), ("auto", "2026-07-28")] {

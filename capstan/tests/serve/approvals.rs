@@ -94,6 +94,24 @@ fn config(world: &World) -> String {
 }
 
 #[test]
+fn a_shell_completes_the_ids_of_waiting_calls() {
+    let world = with(&format!("{PATIENT}{}", fixture("f", &[])));
+    let mut gateway = gateway(&world);
+    send_count(&mut gateway, 1);
+    let id = told(&gateway, "waiting for approval ");
+    for verb in ["yes", "no", "show"] {
+        let run = world
+            .capstan(["--", "capstan", "approvals", verb, id.get(..1).unwrap()])
+            .env("COMPLETE", "bash")
+            .env("_CLAP_COMPLETE_INDEX", "3")
+            .env("_CLAP_IFS", "\n");
+        assert_eq!(run.run().ok().trim(), id, "{verb}");
+    }
+    shell_ok(&world, &format!("no {id}"));
+    answer(&gateway, 1);
+}
+
+#[test]
 fn a_call_that_waits_runs_once_another_shell_says_yes() {
     let world = with(&format!("{PATIENT}{}", fixture("f", &[])));
     let mut gateway = gateway(&world);

@@ -8,7 +8,7 @@ use capstan_app::api::AddServer;
 use capstan_app::{AppError, ConfigFile};
 use capstan_config::Scope;
 use capstan_config::edit::{
-    NewDocument, NewProgram, NewRemote, NewServer, NewTarget, add_server, put_server,
+    NewDocument, NewProgram, NewRemote, NewServer, NewTarget, add_server, entry_text, put_server,
 };
 use capstan_model::ServerName;
 use clap::Parser;
@@ -112,6 +112,8 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     if context.is_attached() {
         return add_to_gateway(context, args, &server).await;
     }
+    let before = context.app.configs.environment.files.read(&file.path)?.unwrap_or_default();
+    let is_replaced = args.entry.force && entry_text(&before, &args.name).is_ok();
     let write = if args.entry.force { put_server } else { add_server };
     context.app.configs.edit(&file, &|text| write(text, &args.name, &server))?;
     let setup = context.app.configs.load(&context.selection)?;
@@ -119,7 +121,9 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     let (path, scope) = (file.path.display(), file.scope.as_str());
     let slug = entry.name.as_str();
     let called = if slug == args.name { String::new() } else { format!(" as `{slug}`") };
-    context.print.note(&format!("added `{}`{called} to {path} ({scope})", args.name));
+    let done = if is_replaced { "replaced" } else { "added" };
+    let at = if is_replaced { "in" } else { "to" };
+    context.print.note(&format!("{done} `{}`{called} {at} {path} ({scope})", args.name));
     warn_missing_program(context, &server);
     context.print.note(&format!("next: `capstan tools {slug}` lists its tools"));
     if let Some(option) = stray_option(args) {
