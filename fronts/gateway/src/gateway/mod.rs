@@ -230,7 +230,9 @@ impl Gateway {
         match method {
             "notifications/roots/list_changed" => self.roots_changed(client),
             // Before this, a client may not be asked anything.
-            "notifications/initialized" if client.has_inbox() => self.roots_changed(client),
+            "notifications/initialized" if client.has_inbox() => {
+                self.rooted_clients_changed(client);
+            }
             _ => self.extension_notification(client, method, params),
         }
     }

@@ -97,7 +97,7 @@ impl Gateway {
             client.unsubscribe(&server, &uri);
             self.stop_watching(&server, &uri);
         }
-        self.roots_changed(client);
+        self.rooted_clients_changed(client);
     }
 
     /// `subscriptions/listen`: runs until the client cancels it.

@@ -41,15 +41,30 @@ impl Gateway {
         Some(BackChannel::new(&self.hub(), server, client, identity))
     }
 
-    /// Says to servers that the roots of a client have changed, as far as they can mean only this
-    /// client when they ask for roots. It can be asked, or has sent the notification, or leaves.
-    pub(crate) fn roots_changed(self: &Arc<Self>, client: &Arc<Client>) {
+    /// Forwards that the roots of a client have changed, to the servers that can mean only this
+    /// client when they ask for roots.
+    pub(crate) fn roots_changed(self: &Arc<Self>, client: &Client) {
+        self.tell_roots_changed(client, &|server| {
+            self.only_client_of(server).is_some_and(|only| only.number == client.number)
+        });
+    }
+
+    /// Says to servers that their roots may have changed, because a client with roots can now be
+    /// asked, or leaves: another client may be the only one now, or none.
+    pub(crate) fn rooted_clients_changed(self: &Arc<Self>, client: &Client) {
+        self.tell_roots_changed(client, &|_| self.own.load(Ordering::Relaxed));
+    }
+
+    fn tell_roots_changed(
+        self: &Arc<Self>,
+        client: &Client,
+        concerns: &dyn Fn(&ServerName) -> bool,
+    ) {
         if !client.can("roots") || !self.is_ready() {
             return;
         }
         for server in self.shown(&client.view) {
-            let only = self.only_client_of(&server);
-            if only.is_some_and(|only| only.number != client.number) {
+            if !concerns(&server) || !self.shows(&server, &client.caller) {
                 continue;
             }
             let gateway = Arc::clone(self);
