@@ -113,7 +113,7 @@ mod tests {
         keep(&cache, "k1", "two").unwrap();
         let (text, saved) = cache.load("k1").unwrap();
         assert_eq!(text, b"two");
-        let past = saved - Duration::from_secs(3600);
+        let past = saved - Duration::from_hours(1);
         File::options().write(true).open(inside.join("k1")).unwrap().set_modified(past).unwrap();
         assert_eq!(cache.load("k1").unwrap().1, past);
         cache.touch("k1").unwrap();

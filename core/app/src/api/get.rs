@@ -59,11 +59,7 @@ async fn get(
     if saved.is_none() {
         front.status(&format!("starting `{}`", entry.name));
     }
-    if asked.reading.source == Source::Servers {
-        // Its state tells the reason of a failure.
-        drop(hub.start(&entry.name).await);
-    }
-    let about = hub.introduce(&entry.name).await.ok();
+    let about = introduce(hub, &entry.name, asked.reading.source).await;
     let mut shown = Map::new();
     let mut set = |key: &str, value: Value| {
         if !value.is_null() {
@@ -93,7 +89,7 @@ async fn get(
     counts(hub, &entry.name, about.as_deref(), &mut set).await;
     let state = hub.state(&entry.name);
     let reason = state.as_ref().and_then(ServerState::reason);
-    set("discovery", json!(discovery(state.as_ref(), about.is_some())));
+    set("discovery", json!(discovery(state.as_ref(), about.as_deref())));
     set("state", json!(state.as_ref().map(|state| state.name().as_str())));
     if let Some(seen) = saved {
         set("stale", json!(true));
@@ -106,6 +102,14 @@ async fn get(
         set("stderr", if tail.is_empty() { Value::Null } else { json!(tail) });
     }
     Ok(shown)
+}
+
+/// The identity of a server. Its state tells the reason of a failure.
+async fn introduce(hub: &Hub, server: &ServerName, source: Source) -> Option<Arc<About>> {
+    if source == Source::Servers {
+        drop(hub.start(server).await);
+    }
+    hub.introduce(server).await.ok()
 }
 
 async fn counts(
@@ -143,10 +147,10 @@ async fn counts(
 }
 
 /// How far the server's lists are known.
-fn discovery(state: Option<&ServerState>, is_known: bool) -> &'static str {
-    match state {
-        Some(ServerState::Connecting) => "in_progress",
-        _ if is_known => "completed",
-        _ => "not_started",
+fn discovery(state: Option<&ServerState>, about: Option<&About>) -> &'static str {
+    match (state, about) {
+        (Some(ServerState::Connecting), _) => "in_progress",
+        (_, Some(_)) => "completed",
+        (_, None) => "not_started",
     }
 }
