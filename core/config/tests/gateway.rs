@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use capstan_config::NativeFiles;
-use capstan_config::{Gateway, GatewayLimits, Loaded, Scope, Severity, SourceFile, Surroundings};
+use capstan_config::{
+    Confirm, Gateway, GatewayLimits, Loaded, Scope, Severity, SourceFile, Surroundings,
+};
 
 const ALL: &str = r#"
 [gateway]
@@ -18,6 +20,7 @@ validate_arguments = true
 first_list_wait = "20s"
 approval_wait = "0s"
 save_approvals = true
+confirm = "client"
 [gateway.limits]
 max_body = "1MiB"
 max_connections = 10
@@ -54,6 +57,7 @@ fn every_key_is_read() {
         first_list_wait: Duration::from_secs(20),
         approval_wait: Duration::ZERO,
         save_approvals: true,
+        confirm: Confirm::Client,
         limits: GatewayLimits {
             max_body: 1 << 20,
             max_connections: 10,

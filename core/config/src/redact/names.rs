@@ -28,8 +28,8 @@ const KNOWN: &str = "
     hidden hide hideparameters httpheadershelper httpurl id idletimeout includetools indexpath
     inlinepython inputs inputschema issuer lazy limit limits listen locktoollist
     logarguments manifestversion maxanswer maxbody maxconnections maxdescriptionbytes
-    maxdynamicservers maxidletimeout maxinstructionsbytes maxsessions maxsize
-    maxtokens maxtoolcallspersession maxtotal mcp mcpconfig mcpservercommand mcpservers
+    maxdynamicservers maxidletimeout maxinstructionsbytes maxsessions maxsize maxtokens
+    maxtoolcallspersession maxtotal mcp mcpconfig mcpservercommand mcpservers
     mediapassthrough metricslisten minidletimeout minsimilarity mintoolstofilter missingenv
     model name naming networks oauth oauthconfig omittoolsfrom onfull only openapi output
     path pattern permission permissions pin platform platformoverrides platforms policy
