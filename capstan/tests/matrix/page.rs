@@ -65,7 +65,7 @@ fn cell(letters: &[&str], ways: &[ClientKind], server: &ServerKind) -> String {
         let carried = ROWS.len() - without.len();
         without.sort_unstable();
         without.dedup();
-        let without: String = without.into_iter().map(|letter| format!(" {letter}")).collect();
+        let without: String = without.into_iter().flat_map(|letter| [' ', letter]).collect();
         told.push(format!("{carried}{without}"));
     }
     told.dedup();
