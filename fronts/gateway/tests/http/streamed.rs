@@ -220,7 +220,7 @@ async fn an_answer_whose_length_is_too_large_becomes_an_error_and_is_never_begun
         say(&more, &"y".repeat(11 << 20));
         let mut peer = harness.peer().await;
         let answer = peer.ask(&asked).await;
-        assert_eq!(answer.status, 200);
+        assert_eq!(answer.head.status, 200);
         assert!(Json::parse(answer.body.clone()).is_ok() && answer.body.len() < 10_000);
         assert!(answer.body.contains(r#""isError":true"#), "{}", answer.body);
         // The connection goes on.
