@@ -124,7 +124,7 @@ impl Server {
             Err(_) => format!("no answer within {LANE_WAIT:?}"),
         };
         self.home.span.in_scope(|| {
-            info!(reason, "no second connection; calls of legacy clients are translated")
+            info!(reason, "no second connection; calls of legacy clients are translated");
         });
         *lock(&self.no_lane_until) = Some(Instant::now() + LANE_RETRY);
         None
