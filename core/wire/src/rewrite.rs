@@ -97,6 +97,7 @@ impl Rewriter {
 
     /// Returns the next piece with its strings replaced. A string that is not complete yet is held
     /// back and comes with a later piece. `replace` returns `None` for a string that stays.
+    #[expect(clippy::too_many_lines, reason = "one loop over the bytes, with its state in locals")]
     pub fn push(&mut self, piece: Bytes, replace: &mut dyn FnMut(&str) -> Option<String>) -> Bytes {
         let text: &[u8] = &piece;
         let mut out = Vec::new();

@@ -1,3 +1,5 @@
+//! Tests of the map of URIs: equal URIs, templates, forged forms, skills, streams.
+
 use super::*;
 
 fn server(name: &str) -> ServerName {
