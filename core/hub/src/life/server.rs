@@ -175,19 +175,11 @@ impl Server {
         let calls_per_hour = supervisor.calls_per_hour(self.name());
         let stops_in = self.care.as_ref().and_then(|care| {
             let idle = lock(&self.holds).idle(supervisor.now())?;
-            let timeout = self.idle_timeout(care, calls_per_hour)?;
+            let timeout = care.idle_timeout(calls_per_hour)?;
             let is_connected = is_connected(&self.backend.state());
             is_connected.then(|| timeout.saturating_sub(idle))
         });
         Some(Pace { calls_per_hour, stops_in })
-    }
-
-    /// The time without use after which the server is stopped. One without items is not kept, except
-    /// if the operator wants it to run.
-    pub(super) fn idle_timeout(&self, care: &Care, calls_per_hour: f64) -> Option<Duration> {
-        let timeout = care.terms.idle.timeout(calls_per_hour)?;
-        let has_no_items = lock(&care.memory).has_no_items();
-        Some(if has_no_items { timeout.min(WITHOUT_ITEMS) } else { timeout })
     }
 
     pub(crate) fn footprint(&self) -> Option<Footprint> {
@@ -362,6 +354,18 @@ impl Server {
         if let Some(me) = self.me.upgrade() {
             (supervisor.ports.spawn)(work(me));
         }
+    }
+}
+
+// === impl Care ===
+
+impl Care {
+    /// The time without use after which the server is stopped. One without items is not kept, except
+    /// if the operator wants it to run.
+    pub(super) fn idle_timeout(&self, calls_per_hour: f64) -> Option<Duration> {
+        let timeout = self.terms.idle.timeout(calls_per_hour)?;
+        let has_no_items = lock(&self.memory).has_no_items();
+        Some(if has_no_items { timeout.min(WITHOUT_ITEMS) } else { timeout })
     }
 }
 

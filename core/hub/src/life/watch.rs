@@ -24,7 +24,7 @@ impl Server {
             return;
         }
         let now = supervisor.now();
-        let timeout = self.idle_timeout(care, supervisor.calls_per_hour(self.name()));
+        let timeout = care.idle_timeout(supervisor.calls_per_hour(self.name()));
         let mut holds = lock(&self.holds);
         if let (Some(idle), Some(timeout)) = (holds.idle(now), timeout)
             && idle >= timeout
