@@ -17,13 +17,7 @@ SDK_DIFFERENT=(
     "* 2025-11-25 * server-sse-polling"
 )
 # Those that Capstan is to carry and does not yet: rows as above, to be emptied.
-SDK_DEFECTS=(
-    "* 2025-11-25 * tools-call-sampling"
-    "* 2025-11-25 * tools-call-elicitation"
-    "* 2025-11-25 * elicitation-sep1034-defaults"
-    "* 2025-11-25 * elicitation-sep1330-enums"
-    "typescript 2026-07-28 * sep-2640-skills-enumeration"
-)
+SDK_DEFECTS=()
 
 # run_sdk SERVER...: all of them side by side; what one does is in a log of its own until it is done.
 run_sdk() {

@@ -35,9 +35,6 @@ pub(crate) enum Transport {
     Stdio,
 }
 
-/// Whether a server of both eras is spoken to in the era of its client, or always in the modern one.
-const FOLLOWS_THE_CLIENT: bool = false;
-
 /// The clients. One of both eras uses them in turn, with a session and without.
 pub(crate) const CLIENTS: [(&str, &[ClientKind]); 8] = [
     ("sse-2024-11-05", &[client("sse-2024-11-05", FIRST, Transport::Sse)]),
@@ -82,7 +79,7 @@ impl ServerKind {
     pub(crate) fn revision_for(&self, client: &ClientKind) -> Revision {
         match self.revision {
             Some(revision) => revision,
-            None if FOLLOWS_THE_CLIENT && !client.is_modern() => URLS,
+            None if !client.is_modern() => URLS,
             None => MODERN,
         }
     }

@@ -135,15 +135,26 @@ pub(super) async fn gather(
         }
     }
     drop(asked);
+    let saved = match patience {
+        Patience::Quiet { .. } => saved_lists(hub, listing, &answers).await,
+        Patience::UpTo(_) | Patience::UntilFirstOr(_) => BTreeMap::new(),
+    };
+    in_order(hub, answers, saved)
+}
+
+/// The saved lists of the servers that have not answered.
+async fn saved_lists(
+    hub: &Hub,
+    listing: Listing,
+    answers: &BTreeMap<ServerName, Result<Arc<[Item]>, CallError>>,
+) -> BTreeMap<ServerName, Arc<[Item]>> {
     let mut saved = BTreeMap::new();
-    if let Patience::Quiet { .. } = patience {
-        for server in hub.servers.values().filter(|server| !answers.contains_key(server.name())) {
-            if let Some(items) = hub.judged_saved(server, listing).await {
-                saved.insert(server.name().clone(), items);
-            }
+    for server in hub.servers.values().filter(|server| !answers.contains_key(server.name())) {
+        if let Some(items) = hub.judged_saved(server, listing).await {
+            saved.insert(server.name().clone(), items);
         }
     }
-    in_order(hub, answers, saved)
+    saved
 }
 
 // === impl FirstWaits ===
