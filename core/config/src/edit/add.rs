@@ -108,7 +108,7 @@ pub fn put_server(text: &str, name: &str, entry: &NewServer) -> Result<String, E
             table.set_implicit(false);
             table.extend(new);
         }
-        other => {
+        other @ (Item::None | Item::Value(_) | Item::ArrayOfTables(_)) => {
             let decor = other.as_value().map(|value| value.decor().clone());
             *other = value(new.into_inline_table());
             if let (Some(value), Some(decor)) = (other.as_value_mut(), decor) {

@@ -236,9 +236,7 @@ fn ranges(text: &str, name: &str) -> Result<Vec<Range<usize>>, EditError> {
                 Some(last) => last.end = end,
                 None => ranges.push(from..end),
             }
-        } else if is_comment || (is_blank && ranges.last().is_some_and(|last| last.end == start)) {
-            between.get_or_insert(start..end).end = end;
-        } else if is_blank && between.as_ref().is_some_and(|one| is_after(&ranges, one)) {
+        } else if is_comment || (is_blank && is_after(&ranges, between.as_ref(), start)) {
             between.get_or_insert(start..end).end = end;
         } else {
             between = None;
@@ -248,9 +246,10 @@ fn ranges(text: &str, name: &str) -> Result<Vec<Range<usize>>, EditError> {
     Ok(ranges)
 }
 
-/// True if a gap begins where the last range ends.
-fn is_after(ranges: &[Range<usize>], gap: &Range<usize>) -> bool {
-    ranges.last().is_some_and(|last| last.end == gap.start)
+/// True if the gap, or the line at `start` without one, begins where the last range ends.
+fn is_after(ranges: &[Range<usize>], gap: Option<&Range<usize>>, start: usize) -> bool {
+    let from = gap.map_or(start, |gap| gap.start);
+    ranges.last().is_some_and(|last| last.end == from)
 }
 
 // === impl ReplacedEntry ===

@@ -38,7 +38,9 @@ impl LaneAgreement {
         let all = lock(&self.0);
         let compared = all.get(&listing).filter(|compared| compared.is_of(items))?;
         let (definition, agrees) = compared.results.get(name)?;
-        (definition == home).then_some(*agrees)
+        let known = (definition == home).then_some(*agrees);
+        drop(all);
+        known
     }
 
     /// Compares an item's definition in the lane's list with the one on the home connection.
@@ -60,6 +62,7 @@ impl LaneAgreement {
             *compared = Compared::new(items);
         }
         compared.results.insert(name.to_owned(), (home.clone(), agrees));
+        drop(all);
         agrees
     }
 }

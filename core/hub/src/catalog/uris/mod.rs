@@ -185,7 +185,9 @@ impl Uris {
                 template.map(|template| &template.server).or_else(|| only().flatten())
             }
         };
-        server.map(|server| ItemId { server: server.clone(), item: uri.to_owned() })
+        let server = server.cloned();
+        drop(owners);
+        server.map(|server| ItemId { server, item: uri.to_owned() })
     }
 
     /// Returns a message of a server with its URIs as they are shown; `None` if nothing changes.

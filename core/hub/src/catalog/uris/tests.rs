@@ -43,17 +43,17 @@ fn a_uri_that_two_servers_have_is_shown_twice_and_leads_to_both() {
 #[test]
 fn whatever_a_server_shows_leads_back_to_it_and_goes_on_doing_so() {
     // Each row: what `good` has, what `evil` says, before or after.
-    let rows: &[(&[&str], &[&str], &[&str], &[&str])] = &[
-        (&["ui://clock/app.html"], &[], &["ui://clock/app.html"], &[]),
-        (&["f://x"], &[], &["capstan://good/f://x"], &[]),
-        (&["ui://x"], &[], &["ui://good.capstan/x"], &[]),
-        (&[], &["note://{id}"], &["note://1"], &[]),
-        (&[], &["note://{id}"], &[], &["note://1{rest}"]),
-        (&[], &["note://{id}"], &[], &["{+any}"]),
-        (&["note://1"], &[], &[], &["note://{id}"]),
-        (&["note://1"], &[], &[], &["note://{id}", "{+any}", "capstan://good/{+any}"]),
+    let rows: &[[&[&str]; 4]] = &[
+        [&["ui://clock/app.html"], &[], &["ui://clock/app.html"], &[]],
+        [&["f://x"], &[], &["capstan://good/f://x"], &[]],
+        [&["ui://x"], &[], &["ui://good.capstan/x"], &[]],
+        [&[], &["note://{id}"], &["note://1"], &[]],
+        [&[], &["note://{id}"], &[], &["note://1{rest}"]],
+        [&[], &["note://{id}"], &[], &["{+any}"]],
+        [&["note://1"], &[], &[], &["note://{id}"]],
+        [&["note://1"], &[], &[], &["note://{id}", "{+any}", "capstan://good/{+any}"]],
     ];
-    for (resources, templates, evil, evil_templates) in rows {
+    for [resources, templates, evil, evil_templates] in rows {
         let good: &[_] = &[(RESOURCES, "good", *resources), (TEMPLATES, "good", *templates)];
         let bad: &[_] = &[(RESOURCES, "evil", *evil), (TEMPLATES, "evil", *evil_templates)];
         let own = ["f://x", "ui://x", "ui://clock/app.html", "note://1", "note://12", "new://1"];
