@@ -111,15 +111,7 @@ async fn serve(
     };
     let live = LiveConfig::new(reloading, gateway.hub(), setup, selection);
     let mut controlled = control::open(&adapters.environment, &live);
-    // Starts the servers early, so that they are ready for the first client.
-    let warming = Arc::clone(&gateway);
-    tokio::spawn(async move {
-        if let Some(spills) = warming.hub().spills() {
-            spills.sweep().await;
-        }
-        warming.warm_up().await;
-        hub_settings::warn_unmatched(&warming.hub()).await;
-    });
+    tokio::spawn(warm_up(Arc::clone(&gateway)));
     let required = required(&gateway.hub(), &loaded.config, &mut stopping).await;
     let result = match required {
         Ok(ControlFlow::Continue(())) => {
@@ -144,6 +136,15 @@ async fn serve(
         audit.close();
     }
     result
+}
+
+/// Starts the servers early, so that they are ready for the first client.
+async fn warm_up(gateway: Arc<Gateway>) {
+    if let Some(spills) = gateway.hub().spills() {
+        spills.sweep().await;
+    }
+    gateway.warm_up().await;
+    hub_settings::warn_unmatched(&gateway.hub()).await;
 }
 
 /// Logs what the shutdown waits for; completes when a second stop signal arrives.

@@ -94,9 +94,9 @@ fn every_kill_of_a_move_leaves_the_old_texts_or_the_new_ones_and_it_can_be_undon
             // The client never has Capstan in place of servers that Capstan does not have.
             assert!(found.client == old.client || found.config == new.config, "round {round}");
             if found == old || found == new {
-                whole += 1
+                whole += 1;
             } else {
-                half += 1
+                half += 1;
             }
             // The same command ends what was begun.
             if edit == to && round % 2 == 0 {

@@ -322,7 +322,7 @@ fn an_openapi_document_is_found_from_the_file_that_names_it() {
             format!("[servers.pets]\nopenapi = {}\n", quoted(document.to_str().unwrap()));
         assert_eq!(user_config(&world), expected);
     }
-    let (world, _) = (with_project(), ());
+    let world = with_project();
     world.write("project/apis/pets.yaml", "openapi: 3.1.0\n");
     ends_with(run(&world, "add pets --openapi apis/pets.yaml -H X-Key:a"), 0);
     assert_eq!(

@@ -37,7 +37,8 @@ impl Moved {
             let command = installed(&format!("mcp-server-{name}"));
             let args = if name == "filesystem" { vec![project.as_str()] } else { Vec::new() };
             claude.insert(name.to_owned(), json!({ "command": command, "args": args }));
-            codex += &format!("[mcp_servers.{name}]\ncommand = {command:?}\nargs = {args:?}\n\n");
+            let entry = format!("[mcp_servers.{name}]\ncommand = {command:?}\nargs = {args:?}\n\n");
+            codex.push_str(&entry);
         }
         let file = json!({ "hasCompletedOnboarding": true, "mcpServers": claude });
         world.write(world.home().join(".claude.json"), file.to_string());

@@ -1,4 +1,4 @@
-//! Skills, pages and a method of an extension: servers and clients made with FastMCP, through both
+//! Skills, pages and a method of an extension: servers and clients made with `FastMCP`, through both
 //! kinds of endpoints.
 
 use capstan_testkit::World;

@@ -259,3 +259,10 @@ where
     let noun = if count == N::from(1) { one } else { many };
     format!("{count} {noun}")
 }
+
+/// Sets a member of a JSON object.
+pub(crate) fn set(object: &mut serde_json::Value, key: &str, value: impl Serialize) {
+    if let Some(members) = object.as_object_mut() {
+        members.insert(key.to_owned(), serde_json::json!(value));
+    }
+}

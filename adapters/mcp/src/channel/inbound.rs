@@ -280,22 +280,11 @@ impl Inbound {
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
             let back = open.as_ref().map(|open| &open.back).or(outside.as_ref());
-            let over = async {
-                let Some(open) = &open else { return std::future::pending().await };
-                open.over().await;
-                // Without a known call, the question may belong to any remaining call of that
-                // group.
-                while of.is_none()
-                    && let Some(another) = requests.pending.ask_group(open.back.group())
-                {
-                    another.over().await;
-                }
-            };
             let answer = tokio::select! {
                 biased;
                 answer = settings.answer(asking, params, back) => answer,
                 // Dropping the question withdraws it from the client.
-                () = over => Unanswered::declined(asking),
+                () = requests.pending.over(open.as_ref(), of) => Unanswered::declined(asking),
             };
             drop(open);
             let answer = match answer {

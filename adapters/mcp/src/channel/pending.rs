@@ -182,6 +182,19 @@ impl Pending {
         Some(OpenQuestion::open(back, signals))
     }
 
+    /// Completes when the calls that a question can belong to have ended. A question outside of
+    /// calls never ends by itself.
+    pub(crate) async fn over(&self, open: Option<&OpenQuestion>, of: Option<u64>) {
+        let Some(open) = open else { return std::future::pending().await };
+        open.over().await;
+        // Without a known call, the question may belong to any remaining call of that group.
+        while of.is_none()
+            && let Some(another) = self.ask_group(open.back.group())
+        {
+            another.over().await;
+        }
+    }
+
     /// Opens a question to the client of a call in flight of that group.
     pub(crate) fn ask_group(&self, group: CallGroup) -> Option<OpenQuestion> {
         let map = self.map();

@@ -347,10 +347,10 @@ impl Connection for Named {
             if self.1.lists_hang.load(Ordering::Relaxed) {
                 return pending().await;
             }
-            let tools = self.1.tools.lock().unwrap();
+            let tools = self.1.tools.lock().unwrap().to_vec();
             // Another object each time, as after a restart.
             let listed = match listing {
-                Listing::Tools => tools.to_vec(),
+                Listing::Tools => tools,
                 Listing::Prompts if self.1.has_prompts.load(Ordering::Relaxed) => {
                     items(&["ask"]).to_vec()
                 }

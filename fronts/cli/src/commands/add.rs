@@ -20,6 +20,7 @@ use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, Transpor
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
+use crate::print::set;
 
 /// Programs that have their own `-e` option for variables.
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
@@ -137,7 +138,7 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     if context.print.wants_json() {
         let mut told = serde_json::json!({ "added": args.name, "file": file.path });
         if args.check.check {
-            told["checked"] = serde_json::json!(checked);
+            set(&mut told, "checked", checked);
         }
         context.print.json(&told);
     }

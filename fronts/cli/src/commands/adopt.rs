@@ -23,7 +23,7 @@ use super::install::{file_of, started, tell_shared};
 use crate::args::{AdoptArgs, ConfirmArg, ScopeArg};
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::print::counted;
+use crate::print::{counted, set};
 
 /// A variable that Capstan sets itself.
 const OWN_VARIABLE: &str = "CAPSTAN_PROJECT_DIR";
@@ -56,43 +56,43 @@ pub(crate) async fn run(context: &Context, args: &AdoptArgs) -> Result<Exit, App
     let adoption = Adoption::open(context, args)?;
     let mut only = args.servers.clone();
     let mut secrets = chosen(args.secrets, &adoption.config);
-    let mut made = adoption.plan(&only, secrets)?;
-    adoption.refuse_nothing(&made)?;
+    let mut plan = adoption.plan(&only, secrets)?;
+    adoption.refuse_nothing(&plan)?;
     let asks = !args.yes && !args.at.dry_run && is_watched(context);
-    adoption.show(&made);
+    adoption.show(&plan);
     if asks && only.is_empty() {
-        only = choose(&made)?;
-        made = adoption.plan(&only, secrets)?;
+        only = choose(&plan)?;
+        plan = adoption.plan(&only, secrets)?;
     }
-    if asks && args.secrets.is_none() && !made.secrets.is_empty() {
-        secrets = ask_about_secrets(&made)?;
-        made = adoption.plan(&only, secrets)?;
-        tell_variables(context, &made);
+    if asks && args.secrets.is_none() && !plan.secrets.is_empty() {
+        secrets = ask_about_secrets(&plan)?;
+        plan = adoption.plan(&only, secrets)?;
+        tell_variables(context, &plan);
     }
     let mut confirm = args.confirm;
     if asks && confirm.is_none() {
         confirm = Some(ask_who_confirms(args.at.client)?);
     }
     if asks || args.yes {
-        refuse_open_secrets(context, &made, &adoption.config)?;
+        refuse_open_secrets(context, &plan, &adoption.config)?;
     }
-    if asks && !adoption.confirmed(&made) {
+    if asks && !adoption.confirmed(&plan) {
         return Err(AppError::denied("nothing was written"));
     }
     let mode = if asks || args.yes { Mode::Do } else { Mode::Try };
     let way = started(context, args.at.scope, confirm)?;
-    let moved = adoption.moved(&made, &way);
+    let moved = adoption.moved(&plan, &way);
     let used = moved.used.clone();
     let adopted = context.app.clients.adopt(&context.app.configs, &moved, mode)?;
-    adoption.finish(&made, &adopted, mode);
+    adoption.finish(&plan, &adopted, mode);
     let checked = match mode {
         Mode::Do => check(context, &args.check, &used).await,
         Mode::Try => Vec::new(),
     };
     if context.print.wants_json() {
-        let mut told = adoption.told(&made, &adopted, mode);
+        let mut told = adoption.told(&plan, &adopted, mode);
         if args.check.check {
-            told["checked"] = json!(checked);
+            set(&mut told, "checked", checked);
         }
         context.print.json(&told);
     }
@@ -196,27 +196,27 @@ impl<'a> Adoption<'a> {
     }
 
     /// Fails if the client has no server that can move.
-    fn refuse_nothing(&self, made: &Plan) -> Result<(), AppError> {
+    fn refuse_nothing(&self, plan: &Plan) -> Result<(), AppError> {
         let (title, word) = (self.args.at.client.title(), self.args.at.client.as_str());
         let hint = format!("`capstan install {word}` adds Capstan to it");
-        if made.rows.iter().all(|row| row.state == State::Itself) {
+        if plan.rows.iter().all(|row| row.state == State::Itself) {
             let message = format!("{title} has no servers of its own");
             return Err(AppError::not_found(message).hint(hint));
         }
-        if made.rows.iter().all(|row| matches!(fate(row), Fate::Stays(_))) {
-            self.show(made);
+        if plan.rows.iter().all(|row| matches!(fate(row), Fate::Stays(_))) {
+            self.show(plan);
             let message = format!("no server of {title} can be moved");
             return Err(AppError::config(message).hint(format!("{hint}, beside its servers")));
         }
         Ok(())
     }
 
-    fn show(&self, made: &Plan) {
+    fn show(&self, plan: &Plan) {
         let Self { context, config, .. } = self;
         if context.print.wants_json() {
             return;
         }
-        let cells: Vec<Vec<String>> = made
+        let cells: Vec<Vec<String>> = plan
             .rows
             .iter()
             .map(|row| {
@@ -235,7 +235,7 @@ impl<'a> Adoption<'a> {
             })
             .collect();
         context.print.table(&["SERVER", "FILE", "TARGET", "STATE"], &cells);
-        for row in &made.rows {
+        for row in &plan.rows {
             if let Fate::Stays(reason) = fate(row) {
                 context.print.warning(&format!("`{}` stays: {reason}", row.server));
                 continue;
@@ -244,9 +244,9 @@ impl<'a> Adoption<'a> {
                 context.print.warning(&format!("`{}`: {note}", row.server));
             }
         }
-        tell_secrets(context, made, config);
-        tell_variables(context, made);
-        for Variable { name, server, .. } in self.unset(made) {
+        tell_secrets(context, plan, config);
+        tell_variables(context, plan);
+        for Variable { name, server, .. } in self.unset(plan) {
             context
                 .print
                 .warning(&format!("`{server}` needs the variable {name}, which is not set"));
@@ -255,10 +255,10 @@ impl<'a> Adoption<'a> {
     }
 
     /// Variables of the moved servers that are not set here.
-    fn unset(&self, made: &Plan) -> Vec<Variable> {
+    fn unset(&self, plan: &Plan) -> Vec<Variable> {
         let environment = &self.context.app.configs.environment;
         let is_set = |name: &str| name == OWN_VARIABLE || environment.variable(name).is_some();
-        let mut unset = made.references();
+        let mut unset = plan.references();
         unset.retain(|variable| !is_set(&variable.name));
         unset
     }
@@ -283,9 +283,9 @@ impl<'a> Adoption<'a> {
         }
     }
 
-    fn moved<'m>(&'m self, made: &'m Plan, way: &'m ClientConnection) -> ClientMove<'m> {
+    fn moved<'m>(&'m self, plan: &'m Plan, way: &'m ClientConnection) -> ClientMove<'m> {
         let (mut taken, mut used) = (BTreeMap::<PathBuf, Vec<ServerKey>>::new(), Vec::new());
-        for row in &made.rows {
+        for row in &plan.rows {
             let Fate::Moves(name) = fate(row) else { continue };
             used.push(name.to_owned());
             let path = PathBuf::from(&row.file);
@@ -301,22 +301,22 @@ impl<'a> Adoption<'a> {
             taken,
             config: &self.config,
             config_text: &self.native.text,
-            plan: made,
+            plan,
             used,
         }
     }
 
-    fn confirmed(&self, made: &Plan) -> bool {
-        let count = made.rows.iter().filter(|row| matches!(fate(row), Fate::Moves(_))).count();
+    fn confirmed(&self, plan: &Plan) -> bool {
+        let count = plan.rows.iter().filter(|row| matches!(fate(row), Fate::Moves(_))).count();
         let count = counted(count, "server", "servers");
         let question = format!("Move {count} of {} to Capstan?", self.args.at.client.title());
         Terminal.confirm(&question, Some(true)).unwrap_or(false)
     }
 
-    fn finish(&self, made: &Plan, adopted: &Adopted, mode: Mode) {
+    fn finish(&self, plan: &Plan, adopted: &Adopted, mode: Mode) {
         let Self { context, args, entry, config, .. } = self;
         let (title, word) = (args.at.client.title(), args.at.client.as_str());
-        let count = made.rows.iter().filter(|row| matches!(fate(row), Fate::Moves(_))).count();
+        let count = plan.rows.iter().filter(|row| matches!(fate(row), Fate::Moves(_))).count();
         let count = counted(count, "server", "servers");
         let (path, entry) = (config.path.display(), entry.display());
         let print = &context.print;
@@ -342,18 +342,22 @@ impl<'a> Adoption<'a> {
     }
 
     /// The result for programs.
-    fn told(&self, made: &Plan, adopted: &Adopted, mode: Mode) -> Json {
-        let servers = made.rows.iter().map(|row| {
+    fn told(&self, plan: &Plan, adopted: &Adopted, mode: Mode) -> Json {
+        let servers = plan.rows.iter().map(|row| {
             let mut told = json!({
                 "server": row.server, "file": row.file, "target": row.target, "notes": row.notes
             });
             if let Some(project) = &row.project {
-                told["project"] = json!(project);
+                set(&mut told, "project", project);
             }
             match fate(row) {
-                Fate::Moves(name) => (told["moves"], told["name"]) = (json!(true), json!(name)),
+                Fate::Moves(name) => {
+                    set(&mut told, "moves", true);
+                    set(&mut told, "name", name);
+                }
                 Fate::Stays(reason) => {
-                    (told["moves"], told["reason"]) = (json!(false), json!(reason));
+                    set(&mut told, "moves", false);
+                    set(&mut told, "reason", reason);
                 }
             }
             told
@@ -363,10 +367,10 @@ impl<'a> Adoption<'a> {
             "client": self.args.at.client,
             "config": self.config.path,
             "files": files.collect::<Vec<_>>(),
-            "limits": made.limits,
+            "limits": plan.limits,
             "servers": servers.collect::<Vec<_>>(),
-            "unset": self.unset(made),
-            "variables": made.variables,
+            "unset": self.unset(plan),
+            "variables": plan.variables,
             "written": mode == Mode::Do,
         })
     }
@@ -394,8 +398,8 @@ fn fate(row: &Row) -> Fate<'_> {
 }
 
 /// Asks which servers move.
-fn choose(made: &Plan) -> Result<Vec<String>, AppError> {
-    let movable: Vec<&str> = made
+fn choose(plan: &Plan) -> Result<Vec<String>, AppError> {
+    let movable: Vec<&str> = plan
         .rows
         .iter()
         .filter(|row| matches!(fate(row), Fate::Moves(_)))
@@ -427,6 +431,6 @@ fn ask_who_confirms(client: Client) -> Result<ConfirmArg, AppError> {
 /// The change of a file, for programs.
 fn with_file(file: &Path, change: &impl serde::Serialize) -> Json {
     let mut told = json!(change);
-    told["file"] = json!(file);
+    set(&mut told, "file", file);
     told
 }

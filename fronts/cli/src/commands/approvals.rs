@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use crate::args::{ApprovalsArgs, ApprovalsCommand, ShowArgs};
 use crate::context::Context;
 use crate::exit::Exit;
+use crate::print::set;
 
 /// Maximum length of a name that is shown on its own line.
 const MAX_NAME: usize = 200;
@@ -52,7 +53,9 @@ async fn list(context: &Context) -> Result<Exit, AppError> {
     if context.print.wants_json() {
         let mut questions: Vec<Value> = seen.questions.iter().map(to_json).collect();
         if seen.missed.is_some() {
-            questions.iter_mut().for_each(|question| question["incomplete"] = json!(true));
+            for question in &mut questions {
+                set(question, "incomplete", true);
+            }
         }
         context.print.json(&questions);
         return Ok(tell_missed(context, &seen));

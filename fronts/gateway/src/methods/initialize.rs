@@ -19,7 +19,7 @@ use crate::fairness::client_names::{ClientNetwork, NameCount};
 use crate::fairness::fair_share::{Peer, name};
 use crate::gateway::Gateway;
 use crate::methods::lists::Reader;
-use crate::protocol::capabilities;
+use crate::protocol::capabilities::{self, Others};
 use crate::protocol::fault::Fault;
 use crate::protocol::request_meta::RequestMeta;
 use crate::protocol::revision::Revision;
@@ -58,7 +58,7 @@ impl Gateway {
         members.extend(instructions.as_ref().map(|text| ("instructions", text)));
         // Last, so that a client that disconnects before never counts.
         self.greet(&client);
-        self.follow_lists(&client, Listing::ALL.to_vec());
+        self.follow_lists(&client, &Listing::ALL);
         (Answer::result(id, &compose::object(&members)), Some(client))
     }
 
@@ -173,14 +173,13 @@ impl Gateway {
                     about.instructions.as_deref().map(|text| (*name, text))
                 });
                 let merged = merged_instructions(texts);
+                let are_all_known = abouts.len() == hub.servers().filter(reached).count();
+                let others = if are_all_known { Others::None } else { Others::Unknown };
+                let abouts = abouts.iter().map(|(_, about)| about);
                 Greeting {
                     info: server_info(),
                     caching: None,
-                    capabilities: capabilities::of_servers(
-                        revision,
-                        abouts.iter().map(|(_, about)| about),
-                        abouts.len() == hub.servers().filter(reached).count(),
-                    ),
+                    capabilities: capabilities::of_servers(revision, abouts, others),
                     instructions: (!merged.is_empty()).then(|| compose::string(&merged)),
                 }
             }

@@ -55,15 +55,15 @@ pub(crate) fn of_server(revision: Revision, server: Option<&Arc<About>>) -> Json
 }
 
 /// The merged capabilities of several servers, as far as a client of this revision can use them.
-///
-/// `are_all_known` is false if there are further servers that have not described themselves. They
-/// may have subscriptions and log messages.
 pub(crate) fn of_servers<'a>(
     revision: Revision,
     servers: impl Iterator<Item = &'a Arc<About>>,
-    are_all_known: bool,
+    others: Others,
 ) -> Json {
-    let mut offers = if are_all_known { Offers::default() } else { Offers::ALL };
+    let mut offers = match others {
+        Others::None => Offers::default(),
+        Others::Unknown => Offers::ALL,
+    };
     let mut rest: Vec<(String, Json)> = Vec::new();
     for about in servers {
         offers.add(about.capabilities.as_ref());
@@ -84,7 +84,16 @@ pub(crate) fn of_servers<'a>(
     composed(&all.collect::<Vec<_>>())
 }
 
-/// What a gateway offers only if a server does.
+/// The servers beside those whose capabilities are merged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// There are no others.
+    None,
+    /// Some have not described themselves. They may have subscriptions and log messages.
+    Unknown,
+}
+
+/// Capabilities that a gateway offers only if a server does.
 #[derive(Clone, Copy, Default)]
 struct Offers {
     subscriptions: bool,
@@ -195,7 +204,7 @@ mod tests {
             Arc::new(About { protocol, capabilities, ..About::default() })
         };
         let servers: Vec<Arc<About>> = servers.iter().map(about).collect();
-        let all = object::members(&of_servers(revision, servers.iter(), false)).unwrap();
+        let all = object::members(&of_servers(revision, servers.iter(), Others::Unknown)).unwrap();
         all.iter().skip(5).map(|(key, value)| format!("{key}={value}")).collect()
     }
 
@@ -268,23 +277,23 @@ mod tests {
 
     #[test]
     fn subscriptions_and_log_messages_are_offered_only_if_a_server_may_have_them() {
-        let of = |servers: &[Option<&str>], are_all_known| {
-            let about = |said: &Option<&str>| {
+        let of = |servers: &[Option<&str>], others| {
+            let about = |said: Option<&str>| {
                 let capabilities = said.map(|said| Json::parse(said.to_owned()).unwrap());
                 Arc::new(About { capabilities, ..About::default() })
             };
-            let servers: Vec<_> = servers.iter().map(about).collect();
-            let all = of_servers(Revision::V2025_11_25, servers.iter(), are_all_known);
+            let servers: Vec<_> = servers.iter().copied().map(about).collect();
+            let all = of_servers(Revision::V2025_11_25, servers.iter(), others);
             let subscribe = object::at_path(&all, "resources.subscribe").is_some();
             (subscribe, object::get(&all, "logging").is_some())
         };
         let (both, none) =
             (r#"{"resources":{"subscribe":true},"logging":{}}"#, r#"{"resources":{}}"#);
-        assert_eq!(of(&[Some(none)], true), (false, false));
-        assert_eq!(of(&[Some(none), Some(both)], true), (true, true));
-        assert_eq!(of(&[Some(none), Some(r#"{"logging":{}}"#)], true), (false, true));
-        assert_eq!(of(&[Some(none)], false), (true, true));
-        assert_eq!(of(&[Some(none), None], true), (true, true));
+        assert_eq!(of(&[Some(none)], Others::None), (false, false));
+        assert_eq!(of(&[Some(none), Some(both)], Others::None), (true, true));
+        assert_eq!(of(&[Some(none), Some(r#"{"logging":{}}"#)], Others::None), (false, true));
+        assert_eq!(of(&[Some(none)], Others::Unknown), (true, true));
+        assert_eq!(of(&[Some(none), None], Others::None), (true, true));
     }
 
     #[test]

@@ -67,6 +67,15 @@ fn describes_client(params: Option<&Json>) -> bool {
     meta.is_some_and(|meta| object::get(&meta, META_VERSION).is_some())
 }
 
+/// The callers that may see one list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// All callers.
+    All,
+    /// Only the caller that requested it.
+    Caller,
+}
+
 // === impl Era ===
 
 impl Era {
@@ -143,12 +152,12 @@ impl Era {
     /// The members after the items of a list: those of the only server that is shown, as it sent
     /// them, and others that this era requires.
     ///
-    /// `is_private` is true if the list depends on the caller, whatever the server says.
+    /// A list that depends on the caller is private, whatever the server says.
     pub(crate) fn list_members(
         self,
         mut members: String,
         own: Option<&Json>,
-        is_private: bool,
+        readers: Readers,
     ) -> String {
         const REQUIRED: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
         let own = own.and_then(|own| object::members(own).ok()).unwrap_or_default();
@@ -158,8 +167,11 @@ impl Era {
             if REQUIRED.contains(&key.as_str()) && self == Self::Legacy {
                 continue;
             }
-            let value =
-                if key == "cacheScope" && is_private { r#""private""# } else { value.as_str() };
+            let value = if key == "cacheScope" && readers == Readers::Caller {
+                r#""private""#
+            } else {
+                value.as_str()
+            };
             members.push(',');
             members.push_str(compose::string(key).as_str());
             members.push(':');
@@ -285,16 +297,19 @@ mod tests {
         let own =
             r#"{"resultType":"complete","ttlMs":60000,"cacheScope":"public","_meta":{"a": 1}}"#;
         let own = Json::parse(own).unwrap();
-        let of = |era: Era, own: Option<&Json>, is_private| {
-            era.list_members(r#","nextCursor":"p1""#.to_owned(), own, is_private)
+        let of = |era: Era, own: Option<&Json>, readers| {
+            era.list_members(r#","nextCursor":"p1""#.to_owned(), own, readers)
         };
         let all = r#","nextCursor":"p1","resultType":"complete","ttlMs":60000,"cacheScope":"public","_meta":{"a": 1}"#;
-        assert_eq!(of(Era::Modern, Some(&own), false), all);
-        assert_eq!(of(Era::Modern, Some(&own), true), all.replace("public", "private"));
-        assert_eq!(of(Era::Legacy, Some(&own), false), r#","nextCursor":"p1","_meta":{"a": 1}"#);
-        let ours = of(Era::Modern, None, false);
+        assert_eq!(of(Era::Modern, Some(&own), Readers::All), all);
+        assert_eq!(of(Era::Modern, Some(&own), Readers::Caller), all.replace("public", "private"));
+        assert_eq!(
+            of(Era::Legacy, Some(&own), Readers::All),
+            r#","nextCursor":"p1","_meta":{"a": 1}"#
+        );
+        let ours = of(Era::Modern, None, Readers::All);
         assert!(ours.contains(r#""ttlMs":0,"cacheScope":"private","_meta":{"io."#), "{ours}");
-        assert_eq!(of(Era::Legacy, None, true), r#","nextCursor":"p1""#);
+        assert_eq!(of(Era::Legacy, None, Readers::Caller), r#","nextCursor":"p1""#);
     }
 
     #[test]

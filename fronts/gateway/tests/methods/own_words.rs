@@ -28,7 +28,7 @@ async fn one_server_is_described_in_its_own_words_and_several_by_the_gateway() {
     let harness = Harness::new(vec![server("a"), server("b")]);
     let (own, all) = (View::One("a".parse().unwrap()), View::All);
     let discovered = harness.ask_modern(own.clone(), "{}", "server/discover", "{}").await.answer;
-    let info = r#"result._meta.io.modelcontextprotocol/serverInfo"#;
+    let info = "result._meta.io.modelcontextprotocol/serverInfo";
     for (path, expected) in [
         (info, INFO),
         ("result.capabilities", ABLE),

@@ -188,15 +188,13 @@ impl Gateway {
         let hub = self.hub();
         let unknown = || Fault::invalid(format!("Unknown URI: {uri}"));
         let resources = ClientResources { gateway: self, client };
-        let found = match hub.find_resource(&client.caller, &uri, &resources).await {
-            Ok(id) => Ok(id),
+        let mut found = hub.find_resource(&client.caller, &uri, &resources).await;
+        if found.is_err() {
             // Skills need not be among the resources.
-            Err(_) => {
-                let params = object::without_member(&params, "cursor").map_err(|_| unknown())?;
-                self.list_skills(client, &params).await?;
-                hub.find_resource(&client.caller, &uri, &resources).await
-            }
-        };
+            let params = object::without_member(&params, "cursor").map_err(|_| unknown())?;
+            self.list_skills(client, &params).await?;
+            found = hub.find_resource(&client.caller, &uri, &resources).await;
+        }
         let ItemId { server, item } = found.map_err(|_| unknown())?;
         let has = declared(&hub, &server).await;
         if !has.is_some_and(|about| skills::are_offered(&about)) {
@@ -257,12 +255,13 @@ async fn declares_extensions(hub: &Hub, server: &ServerName) -> bool {
 
 /// The error of a request of an extension. To callers that a rule stops, the method does not exist.
 fn fault(error: &CallError, method: &str) -> Fault {
-    match error {
-        CallError::Unknown { .. } | CallError::Denied { .. } | CallError::Hidden { .. } => {
-            Fault::unknown_method(method)
-        }
-        error => Fault::of_tool(error, method),
+    if matches!(
+        error,
+        CallError::Unknown { .. } | CallError::Denied { .. } | CallError::Hidden { .. }
+    ) {
+        return Fault::unknown_method(method);
     }
+    Fault::of_tool(error, method)
 }
 
 /// True if a method may belong to an extension.

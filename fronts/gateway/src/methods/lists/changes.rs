@@ -163,7 +163,7 @@ impl Gateway {
 
     /// Makes connected servers report changes of these lists to a client that listens. Only servers
     /// of 2026-07-28 must be asked to: the others report unasked. Starts nothing.
-    pub(crate) fn follow_lists(self: &Arc<Self>, client: &Client, listings: Vec<Listing>) {
+    pub(crate) fn follow_lists(self: &Arc<Self>, client: &Client, listings: &[Listing]) {
         let hub = self.hub();
         let must_be_asked = |server: &ServerName| {
             let state = hub.state(server);

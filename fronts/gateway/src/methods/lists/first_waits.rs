@@ -16,15 +16,7 @@ pub(crate) struct FirstWaits(Mutex<HashMap<ServerName, Duration>>);
 impl FirstWaits {
     /// The rest of a server's wait; begins it if this is the first list.
     pub(crate) fn left(&self, server: &ServerName, now: Duration, wait: Duration) -> Duration {
-        let mut deadlines = self.lock();
-        let deadline = match deadlines.get(server) {
-            Some(deadline) => *deadline,
-            None => {
-                let deadline = now.saturating_add(wait);
-                deadlines.insert(server.clone(), deadline);
-                deadline
-            }
-        };
+        let deadline = *self.lock().entry(server.clone()).or_insert(now.saturating_add(wait));
         deadline.saturating_sub(now)
     }
 

@@ -215,7 +215,7 @@ mod tests {
             let odd = if number == 0 { r#","outputSchema":{"type":"array"}"# } else { "" };
             Json::parse(format!(r#"{{"name":"t{number}"{odd}}}"#)).unwrap()
         };
-        let built = pages(&(0..2 * MAX_ITEMS + 1).map(tool).collect::<Vec<_>>());
+        let built = pages(&(0..=2 * MAX_ITEMS).map(tool).collect::<Vec<_>>());
         for era in [Era::Legacy, Era::Modern] {
             let counts: Vec<usize> = built.pages(era).iter().map(|page| page.count()).collect();
             assert_eq!(counts, [MAX_ITEMS, MAX_ITEMS, 1]);

@@ -29,6 +29,7 @@ use crate::methods::lists::changes::News;
 use crate::methods::lists::first_waits::FirstWaits;
 use crate::methods::lists::list_snapshot::{ListSnapshot, Pages, SnapshotParts};
 use crate::methods::lists::visible_lists::{Change, VisibleLists};
+use crate::protocol::era::Readers;
 use crate::protocol::fault::Fault;
 
 /// Wait after the latest answer of a server, and the maximum wait.
@@ -94,8 +95,9 @@ impl Gateway {
             View::One(server) => hub.list_members(server, listing),
             View::All => None,
         };
-        let is_private = hub.policy().binds(&client.caller);
-        after = client.era.list_members(after, own.as_ref(), is_private);
+        let is_bound = hub.policy().binds(&client.caller);
+        let readers = if is_bound { Readers::Caller } else { Readers::All };
+        after = client.era.list_members(after, own.as_ref(), readers);
         after.push('}');
         let before = Bytes::from(format!(r#"{{"{}":"#, listing.member()));
         Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })

@@ -165,7 +165,7 @@ impl Gateway {
             return Err(Fault::invalid("the client is gone"));
         }
         let number = self.subscribers.add(Arc::clone(&subscription));
-        self.follow_lists(&subscription.client, subscription.listings());
+        self.follow_lists(&subscription.client, &subscription.listings());
         let _guard = SubscriptionGuard { gateway: Arc::clone(&self), number };
         drop(watched);
         let telling = match watch {
