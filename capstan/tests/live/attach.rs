@@ -166,7 +166,7 @@ fn plain_reading_commands_use_the_servers_of_a_running_gateway() {
     let world = World::new();
     let starts = world.home().join("starts");
     let program = binary("capstan-fixture").display().to_string();
-    let script = format!("echo x >> {}; exec {program}", starts.display());
+    let script = format!("echo x >> {}; exec {program} --era legacy", starts.display());
     let script = Value::from(script);
     let entry = format!("[servers.f]\ncommand = \"sh\"\nargs = [\"-c\", {script}]\n");
     world.write_user_config(&format!("{ALL}{entry}"));

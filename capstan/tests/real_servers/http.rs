@@ -18,7 +18,7 @@ fn check_everything(transport: &str, path: &str, more: &str) {
     use_it(&world, &format!("{}{path}", remote.url), more);
 
     assert_offers(&world, &["echo", "get-sum", "trigger-long-running-operation"]);
-    let about = told(&world, &["get", "it"]);
+    let about = told(&world, &["get", "it", "--refresh"]);
     assert_eq!((&about["protocol"], &about["state"]), (&json!("2025-11-25"), &json!("connected")));
     assert_eq!(call(&world, "get-sum", &json!({ "a": 2, "b": 40 })).ok().trim(), {
         "The sum of 2 and 40 is 42."
@@ -74,7 +74,7 @@ fn check_python(package: &str, asked: &str, revision: &str) {
     let remote = Remote::python(&world, package);
     use_it(&world, &remote.url, &format!("protocol = {asked:?}"));
 
-    let about = told(&world, &["get", "it"]);
+    let about = told(&world, &["get", "it", "--refresh"]);
     assert_eq!((&about["protocol"], &about["state"]), (&json!(revision), &json!("connected")));
     assert_eq!(about["instructions"], "Counts, waits and greets.");
     assert_offers(&world, &["add", "count", "wait"]);

@@ -42,7 +42,7 @@ fn everything_offers_what_we_are_able_to_serve() {
     let asked = call(&world, "trigger-sampling-request", &json!({ "prompt": "x" }));
     assert_eq!(asked.status, Some(1));
     assert!(format!("{asked:?}").contains("is not offered here"), "{asked:?}");
-    let about = told(&world, &["get", "it"]);
+    let about = told(&world, &["get", "it", "--refresh"]);
     assert_eq!((&about["protocol"], &about["state"]), (&json!("2025-11-25"), &json!("connected")));
     assert!(about["instructions"].as_str().unwrap().contains("Everything Server"));
     assert!(about["prompts"].as_u64() > Some(0) && about["resources"].as_u64() > Some(0));
@@ -183,7 +183,7 @@ fn memory_remembers_over_runs_in_the_file_that_its_variable_names() {
 #[track_caller]
 fn world_speaking(program: &str, asked: &str, revision: &str) -> World {
     let world = world_with(&[&installed(program)], &format!("protocol = {asked:?}"));
-    assert_eq!(told(&world, &["get", "it"])["protocol"], revision);
+    assert_eq!(told(&world, &["get", "it", "--refresh"])["protocol"], revision);
     world
 }
 
@@ -249,7 +249,7 @@ fn git_is_found_to_be_modern() {
 #[test]
 fn a_server_without_the_modern_era_is_not_spoken_to_in_it() {
     let world = everything("protocol = \"modern\"");
-    let about = told(&world, &["get", "it"]);
+    let about = told(&world, &["get", "it", "--refresh"]);
     assert_eq!(about["state"], "failed", "{about}");
     assert!(about["error"].as_str().unwrap().contains("2026-07-28"), "{about}");
     assert_eq!(call(&world, "echo", &json!({ "message": "x" })).status, Some(7));

@@ -165,7 +165,9 @@ fn what_nobody_has_leaves_an_entry_too_and_so_do_subscriptions_and_completions()
         ]
     );
     let greeting = "fixture://greeting";
-    let (_, told) = asked(&fixture("f", &[]), &[(read, greeting), (subscribe, greeting)]);
+    // In the legacy era, the fixture has no subscriptions.
+    let modern = fixture("f", &["--era", "modern"]);
+    let (_, told) = asked(&modern, &[(read, greeting), (subscribe, greeting)]);
     assert_eq!(told[0], json!(["f", greeting, "resource", null, null]));
     assert_eq!(told[1], json!(["f", greeting, "resource", subscribe, null]));
 }

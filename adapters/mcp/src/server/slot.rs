@@ -148,7 +148,7 @@ impl ConnectionSlot {
             if result.is_ok() && again && role == Role::Home {
                 // Any list may have changed while the server was away.
                 for listing in Listing::ALL {
-                    context.listener.list_changed(&connector.name(), listing);
+                    context.listener.list_may_differ(&connector.name(), listing);
                 }
             }
             result

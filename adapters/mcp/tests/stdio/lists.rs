@@ -19,6 +19,8 @@ struct Hears(Mutex<Vec<String>>);
 impl Listener for Hears {
     fn list_changed(&self, _: &ServerName, _: Listing) {}
 
+    fn list_may_differ(&self, _: &ServerName, _: Listing) {}
+
     fn resource_updated(&self, _: &ServerName, _: &Json) {}
 
     fn told(&self, server: &ServerName, method: &str, params: Option<&Json>) {

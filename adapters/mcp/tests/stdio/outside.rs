@@ -40,6 +40,8 @@ struct OneClient {
 impl Listener for OneClient {
     fn list_changed(&self, _: &ServerName, _: Listing) {}
 
+    fn list_may_differ(&self, _: &ServerName, _: Listing) {}
+
     fn resource_updated(&self, _: &ServerName, _: &Json) {}
 
     fn told(&self, _: &ServerName, _: &str, _: Option<&Json>) {}

@@ -143,11 +143,19 @@ impl Local {
         Some(read)
     }
 
-    /// Caches the names of items for completions. Those of saved lists are cached already.
+    /// Caches the names of items for completions, except those of saved lists that are cached.
     pub fn remember(&self, kind: Kind, read: &ReadLists) {
         let Some(names) = &self.names else { return };
-        let asked = read.gathered.lists.iter().filter(|(name, _)| !read.saved.contains_key(*name));
-        for (server, items) in asked.clone() {
+        let cached = names.remembered(kind);
+        let is_cached = |server: &ServerName| {
+            read.saved.contains_key(server)
+                && cached.iter().any(|(name, _)| *name == server.as_str())
+        };
+        let new: Vec<_> = read.gathered.lists.iter().filter(|(name, _)| !is_cached(name)).collect();
+        if new.is_empty() {
+            return;
+        }
+        for (server, items) in &new {
             let plain = capstan_hub::catalog::names(items).filter(|name| is_plain(name));
             names.remember(kind, server, plain.map(ToOwned::to_owned).collect());
         }
@@ -155,7 +163,7 @@ impl Local {
             let plain = items.iter().filter(|item| is_plain(&item.name));
             plain.map(|item| (item.name.clone(), arguments_of(kind, &item.definition))).collect()
         };
-        let arguments = asked.map(|(server, items)| (server.clone(), of_items(items)));
+        let arguments = new.iter().map(|(server, items)| ((*server).clone(), of_items(items)));
         names.remember_arguments(kind, arguments.collect());
     }
 }

@@ -393,7 +393,7 @@ impl Server {
 
     pub(super) fn tell_changed(&self, listing: Listing) {
         if let Some(supervisor) = &self.supervisor {
-            supervisor.ports.changes.list_changed(self.name(), listing);
+            supervisor.ports.changes.list_may_differ(self.name(), listing);
         }
     }
 

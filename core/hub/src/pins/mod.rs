@@ -209,7 +209,7 @@ impl Pins {
         tell(server, before.as_deref(), odd);
         if let (Some(kept), true) = (&self.kept, before.is_some_and(|before| *before != *odd)) {
             self.version.fetch_add(1, Ordering::AcqRel);
-            kept.changes.list_changed(server, Listing::Tools);
+            kept.changes.list_may_differ(server, Listing::Tools);
         }
     }
 

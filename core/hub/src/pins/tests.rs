@@ -263,7 +263,9 @@ async fn pins_make_a_verdict_stricter_and_never_looser() {
 async fn what_another_process_approves_is_told_to_whoever_listens() {
     struct Ear(Mutex<Vec<String>>);
     impl crate::ports::Listener for Ear {
-        fn list_changed(&self, server: &ServerName, listing: Listing) {
+        fn list_changed(&self, _: &ServerName, _: Listing) {}
+
+        fn list_may_differ(&self, server: &ServerName, listing: Listing) {
             self.0.lock().unwrap().push(format!("{server} {listing:?}"));
         }
         fn resource_updated(&self, _: &ServerName, _: &Json) {}

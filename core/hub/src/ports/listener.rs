@@ -10,8 +10,12 @@ use crate::BackChannel;
 
 /// Receives server messages that belong to no call.
 pub trait Listener: Send + Sync {
-    /// A list of the server may have changed.
+    /// The server reports that a list has changed.
     fn list_changed(&self, server: &ServerName, listing: Listing);
+
+    /// A list of the server may differ from the one that was read before, after a restart for
+    /// example.
+    fn list_may_differ(&self, server: &ServerName, listing: Listing);
 
     /// A subscribed resource has changed. `params` is as the server sent it.
     fn resource_updated(&self, server: &ServerName, params: &Json);
@@ -41,6 +45,12 @@ impl Listener for Changes {
     fn list_changed(&self, server: &ServerName, listing: Listing) {
         if let Some(listener) = self.0.get() {
             listener.list_changed(server, listing);
+        }
+    }
+
+    fn list_may_differ(&self, server: &ServerName, listing: Listing) {
+        if let Some(listener) = self.0.get() {
+            listener.list_may_differ(server, listing);
         }
     }
 

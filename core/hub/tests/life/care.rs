@@ -446,7 +446,9 @@ impl UsageLog for Log {
 }
 
 impl Listener for Told {
-    fn list_changed(&self, _: &ServerName, listing: Listing) {
+    fn list_changed(&self, _: &ServerName, _: Listing) {}
+
+    fn list_may_differ(&self, _: &ServerName, listing: Listing) {
         self.0.lock().unwrap().push(listing);
     }
 

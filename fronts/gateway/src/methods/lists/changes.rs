@@ -36,8 +36,9 @@ pub(crate) struct Changes {
 /// The reason why a list may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum News {
-    /// The server has answered for the first time. That is news only to clients that have listed.
-    Arrived,
+    /// The server has answered for the first time, or again. That is news only to clients that have
+    /// listed.
+    MayDiffer,
     /// The server reports a change.
     Reported,
 }

@@ -207,7 +207,7 @@ impl Gateway {
             let there = list.await.is_ok();
             gateway.lists.awaited().remove(&key);
             if there {
-                gateway.changes.note(&key.0, listing, News::Arrived);
+                gateway.changes.note(&key.0, listing, News::MayDiffer);
             }
         });
     }

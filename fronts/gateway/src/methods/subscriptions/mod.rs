@@ -219,6 +219,10 @@ impl Listener for Gateway {
         self.changes.note(server, listing, News::Reported);
     }
 
+    fn list_may_differ(&self, server: &ServerName, listing: Listing) {
+        self.changes.note(server, listing, News::MayDiffer);
+    }
+
     fn resource_updated(&self, server: &ServerName, params: &Json) {
         const METHOD: &str = "notifications/resources/updated";
         let Some(uri) = object::get_string(params, "uri") else { return };
