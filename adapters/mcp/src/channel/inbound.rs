@@ -266,32 +266,33 @@ impl Inbound {
         };
         let params = params.unwrap_or_else(Json::empty_object);
         let open = self.requests.pending.ask(of, &params);
-        let is_outside = open.is_none() && of.is_none() && !self.requests.pending.has_calls();
-        let outside = if is_outside { self.listener.only_client(&self.server) } else { None };
-        // Without a caller, roots are still answered, from the configuration.
-        if open.is_none()
-            && of.is_none()
-            && asking != Asking::Roots
-            && self.requests.pending.has_calls()
-        {
+        // A server may ask for roots at any time, also while it works on a call.
+        let may_be_outside = of.is_none() && (open.is_none() || asking == Asking::Roots);
+        let is_ambiguous =
+            may_be_outside && asking != Asking::Roots && self.requests.pending.has_calls();
+        if is_ambiguous {
             self.ambiguous(method);
         }
+        let may_be_outside = may_be_outside && !is_ambiguous;
+        let outside = may_be_outside.then(|| self.listener.only_client(&self.server)).flatten();
         let (settings, requests) = (self.settings.clone(), Arc::clone(&self.requests));
         let (key, questions) = (id.clone(), Arc::clone(&self.questions));
         let answer = async move {
-            let back = open.as_ref().map(|open| &open.back).or(outside.as_ref());
-            let answer = tokio::select! {
-                biased;
-                answer = settings.answer(asking, params, back) => answer,
-                // Dropping the question withdraws it from the client.
-                () = requests.pending.over(open.as_ref(), of) => Unanswered::declined(asking),
+            let in_call = async {
+                let open = open.as_ref()?;
+                tokio::select! {
+                    biased;
+                    answer = settings.answer(asking, params.clone(), Some(&open.back)) => Some(answer),
+                    // Dropping the question withdraws it from the client.
+                    () = requests.pending.over(open, of) => None,
+                }
+            };
+            let answer = match in_call.await {
+                Some(answer) => answer,
+                None if open.is_some() && asking != Asking::Roots => Unanswered::declined(asking),
+                None => settings.answer_outside(asking, params, outside.as_ref()).await,
             };
             drop(open);
-            let answer = match answer {
-                // The only client may have no stream for questions, or may have left.
-                Err(_) if outside.is_some() && asking == Asking::Roots => Ok(settings.own_roots()),
-                answer => answer,
-            };
             lock(&questions).remove(&id);
             requests.out.send(reply(&id, answer)).await;
             drop(place);
@@ -366,6 +367,18 @@ impl QuestionSettings {
                 Err(Unanswered::not_offered(asking))
             }
         }
+    }
+
+    /// Answers a question outside of calls. If the client has no stream for questions, or has left,
+    /// roots come from the configuration.
+    async fn answer_outside(
+        &self,
+        asking: Asking,
+        params: Json,
+        client: Option<&BackChannel>,
+    ) -> Result<Json, Unanswered> {
+        let answer = self.answer(asking, params, client).await;
+        if answer.is_err() && asking == Asking::Roots { Ok(self.own_roots()) } else { answer }
     }
 
     fn own_roots(&self) -> Json {

@@ -182,10 +182,8 @@ impl Pending {
         Some(OpenQuestion::open(back, signals))
     }
 
-    /// Completes when the calls that a question can belong to have ended. A question outside of
-    /// calls never ends by itself.
-    pub(crate) async fn over(&self, open: Option<&OpenQuestion>, of: Option<u64>) {
-        let Some(open) = open else { return std::future::pending().await };
+    /// Completes when the calls that a question can belong to have ended.
+    pub(crate) async fn over(&self, open: &OpenQuestion, of: Option<u64>) {
         open.over().await;
         // Without a known call, the question may belong to any remaining call of that group.
         while of.is_none()
