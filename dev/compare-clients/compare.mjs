@@ -198,7 +198,7 @@ async function worker() {
 }
 await Promise.all(Array.from({ length: BUSY }, worker));
 for (const child of running) child.kill();
-rmSync(work, { recursive: true, force: true });
+rmSync(work, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 if (chosen.length === jobs.length) {
   for (const row of [...different, ...defects].filter((row) => !used.has(row))) {
     total.failed++;

@@ -46,13 +46,13 @@ pub struct Row<Text = String> {
     /// The client's name for itself, if it declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Text>,
-    /// The front of the call; `None` in a [`BREAK`] or [`RETENTION`].
+    /// The front of the call; `None` in a `BREAK` or `RETENTION`.
     pub front: Option<Text>,
     /// The server of the call.
     pub server: Option<Text>,
-    /// The item; in a [`BREAK`] or [`RETENTION`], a description of the event.
+    /// The item; in a `BREAK` or `RETENTION`, a description of the event.
     pub item: Text,
-    /// `tool`, `resource`, `prompt`, [`BREAK`] or [`RETENTION`].
+    /// `tool`, `resource`, `prompt`, `BREAK` or `RETENTION`.
     pub kind: Text,
     /// The method, if the item was not called but the subject of a side request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,7 +74,7 @@ pub struct Row<Text = String> {
     /// True if access rules bind the caller.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound: bool,
-    /// The outcome of the call; in a [`BREAK`], the kind of damage.
+    /// The outcome of the call; in a `BREAK`, the kind of damage.
     pub outcome: Text,
     /// The error code, if the call failed.
     pub code: Option<Text>,

@@ -3,7 +3,7 @@
 //!
 //! The first server that lists or shows a URI owns it, for as long as the server exists. The URI
 //! then means that server's resource and is shown as it is. Other servers' URIs of that spelling are
-//! shown in their [`qualified`] form, which names the server. So a URI that a client was given
+//! shown in their [qualified](mod@qualified) form, which names the server. So a URI that a client was given
 //! always leads back to the server that gave it, whatever other servers say later. [`template`]
 //! compares URI templates, and [`places`] has the members of messages that hold URIs.
 
