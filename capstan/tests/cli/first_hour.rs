@@ -93,10 +93,13 @@ fn hints_name_the_command_as_it_was_typed() {
 #[test]
 fn a_tool_without_its_server_and_one_in_two_words_get_a_suggestion() {
     let world = with_fixture();
-    ends_with(run(&world, "tools"), 0);
-    for words in ["call echo text=hi", "call f echo text=hi"] {
-        let told = ends_with(run(&world, words), 4).stderr;
-        says(&told, "did you mean `capstan call f__echo`?");
+    for seen_by in ["list", "tools"] {
+        let world = with_fixture();
+        ends_with(run(&world, seen_by), 0);
+        for words in ["call echo text=hi", "call f echo text=hi"] {
+            let told = ends_with(run(&world, words), 4).stderr;
+            says(&told, "did you mean `capstan call f__echo`?");
+        }
     }
     let told = ends_with(run(&world, "call nothing-like-it"), 4).stderr;
     assert!(!told.contains("f__echo"), "{told}");

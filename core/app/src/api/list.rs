@@ -108,6 +108,7 @@ impl Operation for ListServers {
             local.tell_problems_of_list(&**front);
             let gathering = local.gather(&**front, Listing::Tools, self.reading);
             let (tools, usage) = join(gathering, local.usage.rates(&local.setup)).await;
+            local.remember(Kind::Tool, &tools);
             let (resources, prompts) =
                 join(counts(local, Listing::Resources), counts(local, Listing::Prompts)).await;
             let known =

@@ -14,10 +14,10 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Number, Value};
 
-/// Most objects and lists in a schema that is recognised from its text alone.
+/// Most objects and lists in a schema that is recognised from its text alone, and most schemas in
+/// one list of it.
 ///
 /// A schema with so few can neither be nested too deeply nor apply too many schemas to one value.
-/// `true` and `false` do not count as schemas there.
 const FEW: usize = 60;
 
 /// A schema in which every member is recognised, by its position.
@@ -209,8 +209,15 @@ impl<'de> Visitor<'de> for Parts {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         list.next_element_seed(Schema::Part)?.ok_or_else(|| A::Error::custom("none"))?;
-        while list.next_element_seed(Schema::Part)?.is_some() {}
-        Ok(())
+        for _ in 1..FEW {
+            if list.next_element_seed(Schema::Part)?.is_none() {
+                return Ok(());
+            }
+        }
+        match list.next_element_seed(Schema::Part)? {
+            None => Ok(()),
+            Some(()) => Err(A::Error::custom("many schemas")),
+        }
     }
 }
 

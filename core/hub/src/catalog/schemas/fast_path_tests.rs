@@ -134,6 +134,7 @@ fn a_schema_of_arguments_that_cannot_be_used_is_never_recognised() {
     for text in [
         format!(r#"{{"properties":{{"a":{{"anyOf":[{branches}]}}}}}}"#),
         format!(r#"{{"properties":{{"a":{{"oneOf":[{}]}}}}}}"#, vec!["{}"; 10_000].join(",")),
+        format!(r#"{{"properties":{{"a":{{"allOf":[{}]}}}}}}"#, vec!["true"; 10_000].join(",")),
         format!(r#"{{"default":{lists}}}"#),
         r#"{"properties":{"a":{"$ref":"file:///etc/passwd"}}}"#.to_owned(),
         r#"{"type":"string"}"#.to_owned(),
