@@ -19,7 +19,7 @@ const RUNS: u32 = 101;
 /// A list should take at most so many times as long as printing the version.
 const MAX_RATIO: f64 = 3.0;
 
-/// What was measured of one command.
+/// The measurements of one command.
 #[derive(Serialize)]
 pub(crate) struct ReadingCommand {
     pub(crate) command: &'static str,

@@ -1,4 +1,4 @@
-//! Commands that must work where files and folders of ours cannot be used (issue 15, number 6).
+//! Commands that must work where files and folders of ours cannot be used.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn list_and_doctor_work_without_a_usable_state_folder() {
     ends_with(run(&world, "doctor --strict"), 1);
 }
 
-/// What cannot be recorded is not called, and a gateway does not start.
+/// A call that cannot be recorded is refused, and a gateway does not start.
 #[test]
 fn nothing_is_called_or_served_without_a_usable_state_folder() {
     // The tools of a trusted server need no pins, so only the audit log refuses the call.

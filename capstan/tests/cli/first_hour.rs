@@ -1,4 +1,4 @@
-//! What new users meet in their first hour (issue 15, numbers 15 and 17; seed rows C05 and C62).
+//! The first hour of a new user: suggestions, tables and messages (seed rows C05 and C62).
 
 use std::fs;
 

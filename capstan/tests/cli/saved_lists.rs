@@ -1,5 +1,5 @@
 //! Commands that read: they show what was last seen of servers, and start only those that were never
-//! seen (issue 15, numbers 7, 12, 14 and 18).
+//! seen.
 
 use std::fs;
 

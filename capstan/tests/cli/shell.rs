@@ -49,7 +49,7 @@ fn names_of_commands_servers_and_tools_are_completed() {
     assert_eq!(completed(&world, &["capstan", "call", "github__to"]), Vec::<String>::new());
 }
 
-/// The same without options.
+/// The completed names, without options.
 #[track_caller]
 fn names(world: &World, words: &[&str]) -> Vec<String> {
     let mut names = completed(world, words);

@@ -1,4 +1,4 @@
-//! What is tried in every cell, and where it cannot be done. The tables of docs/bridging.md are made from it.
+//! The rows that every cell tries, with the cells that cannot carry them. The tables of docs/bridging.md are made from it.
 
 use crate::kinds::{ClientKind, FORMS, Revision, URLS};
 use crate::{Cell, Outcome, basics, events, questions};
@@ -6,7 +6,7 @@ use crate::{Cell, Outcome, basics, events, questions};
 /// Something that the protocol can do.
 pub(crate) struct Row {
     pub(crate) name: &'static str,
-    /// What the bridge does, for people.
+    /// The work of the bridge, for people.
     pub(crate) note: &'static str,
     pub(crate) run: fn(&mut Cell) -> Outcome,
     /// The first that holds counts.

@@ -27,7 +27,7 @@ fn start(world: &World, rules: &str) -> Remote {
     Remote::start(world, &mut command)
 }
 
-/// What a client sees at an endpoint.
+/// A client's view of an endpoint.
 #[track_caller]
 fn seen(world: &World, url: &str) -> Value {
     let script = beside("extensions_peer.py").display().to_string();

@@ -73,7 +73,7 @@ impl ClientSide for Client {
     }
 }
 
-/// What the server gets as its answer.
+/// The answer that the server gets.
 async fn answered(client: Option<Client>) -> String {
     let one = Arc::new(OneClient { client, ..OneClient::default() });
     let ours = Root { uri: "file:///ours".to_owned(), name: "ours".to_owned() };
