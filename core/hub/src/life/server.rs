@@ -64,7 +64,7 @@ pub(crate) struct Server {
     /// Present if the supervisor starts and stops the server.
     pub(super) care: Option<Care>,
     pub(super) holds: Mutex<Holds>,
-    /// What keeps the connections of lanes. It keeps the whole server as well.
+    /// Holds of the connections of lanes. Each holds the whole server as well.
     pub(super) lane_holds: Mutex<Holds>,
     /// The items that the connections of lanes define in the same way.
     pub(super) agreement: LaneAgreement,

@@ -224,7 +224,7 @@ impl Gateway {
     }
 }
 
-/// What a client is told first.
+/// The description of the gateway that a client gets first.
 struct Greeting {
     capabilities: Json,
     instructions: Option<Json>,

@@ -1,4 +1,4 @@
-//! What a client is told about a server: in the server's own words where it is the only one shown.
+//! Descriptions of servers: in the server's own words where it is the only one shown.
 
 use capstan_gateway::View;
 use capstan_hub::ports::Caching;
