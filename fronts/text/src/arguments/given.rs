@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use capstan_wire::Json;
 
@@ -25,7 +26,15 @@ pub struct Given {
 
 /// The texts of files, by path as typed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Files(BTreeMap<String, String>);
+pub(super) struct Files(BTreeMap<String, Result<String, Unread>>);
+
+/// The reason why there is no text of a file.
+#[derive(Clone, Debug)]
+enum Unread {
+    TooLarge,
+    Binary,
+    Failed(Arc<io::Error>),
+}
 
 /// A source of input. It must return at most one byte more than the limit.
 pub trait Input {
@@ -46,7 +55,7 @@ impl Given {
     /// Reads everything that the words refer to.
     ///
     /// # Errors
-    /// If it cannot be read, is too large, or is not text.
+    /// If stdin cannot be read, is too large, or is not text. [`Given::build`] reports such files.
     pub fn read(mut words: Vec<String>, input: &impl Input) -> Result<Self, ArgumentError> {
         if matches!(words.as_slice(), [dashes, _] if dashes == "--") {
             words.remove(0);
@@ -55,7 +64,7 @@ impl Given {
         match given.words.as_slice() {
             [word] if word == "-" => given.stdin = read_stdin(input)?,
             [word] if is_object_text(word) => {}
-            words => given.files = Files::read(words, input)?,
+            words => given.files = Files::read(words, input),
         }
         Ok(given)
     }
@@ -63,7 +72,7 @@ impl Given {
     /// Builds the arguments for a tool with this input schema.
     ///
     /// # Errors
-    /// If they do not fit the schema.
+    /// If they do not fit the schema, or the text of a file is missing.
     pub fn build(&self, schema: &Json) -> Result<Json, ArgumentError> {
         // A schema that cannot be parsed requires nothing here; the server validates the arguments.
         let schema = schema.read().unwrap_or_default();
@@ -86,33 +95,50 @@ impl Given {
 // === impl Files ===
 
 impl Files {
-    fn read(words: &[String], input: &impl Input) -> Result<Self, ArgumentError> {
+    /// Reads the files that words may refer to. Whether `--key` takes the next word depends on the
+    /// schema, so a file that cannot be read is an error only where its text is used.
+    fn read(words: &[String], input: &impl Input) -> Self {
         let mut files = BTreeMap::new();
         let mut left = MAX_INPUT;
-        // Words that are invalid are reported when the arguments are built.
-        for (key, right) in pairs::split(words, |_, _| false).unwrap_or_default() {
-            let Some(path) = right.path().filter(|path| !files.contains_key(*path)) else {
+        for path in pairs::possible_paths(words) {
+            if files.contains_key(path) {
                 continue;
-            };
-            let (shown, key) = (one_line(path, MAX_SHOWN), one_line(key, MAX_SHOWN));
-            let bytes = match input.file(path, left) {
-                Ok(bytes) if bytes.len() > left => {
-                    return Err(ArgumentError::FileTooLarge { path: shown, limit: MAX_INPUT });
+            }
+            let text = match input.file(path, left) {
+                Ok(bytes) if bytes.len() > left => Err(Unread::TooLarge),
+                Ok(bytes) => {
+                    left -= bytes.len();
+                    let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
+                    text.ok_or(Unread::Binary)
                 }
-                Ok(bytes) => bytes,
-                Err(cause) => return Err(ArgumentError::File { key, path: shown, cause }),
+                Err(cause) => Err(Unread::Failed(Arc::new(cause))),
             };
-            left -= bytes.len();
-            let text = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'));
-            let text = text.ok_or(ArgumentError::Binary { key, path: shown })?;
             files.insert(path.to_owned(), text);
         }
-        Ok(Self(files))
+        Self(files)
     }
 
-    /// The text of a file that was read.
-    pub(super) fn text(&self, path: &str) -> &str {
-        self.0.get(path).map(String::as_str).unwrap_or_default()
+    /// The text of a file, for the value of a key.
+    ///
+    /// # Errors
+    /// If the file could not be read.
+    pub(super) fn text(&self, key: &str, path: &str) -> Result<&str, ArgumentError> {
+        let (shown, key) = (one_line(path, MAX_SHOWN), one_line(key, MAX_SHOWN));
+        match self.0.get(path) {
+            Some(Ok(text)) => Ok(text),
+            Some(Err(Unread::TooLarge)) => {
+                Err(ArgumentError::FileTooLarge { path: shown, limit: MAX_INPUT })
+            }
+            Some(Err(Unread::Binary)) => Err(ArgumentError::Binary { key, path: shown }),
+            Some(Err(Unread::Failed(cause))) => {
+                let cause = io::Error::new(cause.kind(), Arc::clone(cause));
+                Err(ArgumentError::File { key, path: shown, cause })
+            }
+            None => {
+                let cause = io::Error::new(io::ErrorKind::NotFound, "it was not read");
+                Err(ArgumentError::File { key, path: shown, cause })
+            }
+        }
     }
 }
 

@@ -51,6 +51,18 @@ pub(super) fn split(
     Ok(pairs)
 }
 
+/// The files that words refer to, whichever of their `--key` are switches.
+pub(super) fn possible_paths(words: &[String]) -> impl Iterator<Item = &str> {
+    words.iter().filter_map(|word| {
+        let pair = word.strip_prefix("--").unwrap_or(word);
+        let right = match parse(pair, word) {
+            Ok((_, right)) if !word.starts_with('@') => right,
+            Ok(_) | Err(_) => Right::of_text(word),
+        };
+        right.path()
+    })
+}
+
 /// Parses `key=value` or `key:=json`; `word` is the word as typed.
 fn parse<'a>(pair: &'a str, word: &str) -> Result<(&'a str, Right<'a>), ArgumentError> {
     match pair.split_once('=') {

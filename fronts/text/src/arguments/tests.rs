@@ -286,6 +286,22 @@ fn a_value_can_come_from_a_file() {
 }
 
 #[test]
+fn a_switch_beside_a_file_does_not_empty_it() {
+    let gives = |words: &[&str], arguments: &str| {
+        assert_eq!(with_files(words).unwrap().as_str(), arguments, "{words:?}");
+    };
+    gives(&["--open", "title=@note.txt"], r#"{"open":true,"title":"two\nlines\n"}"#);
+    gives(&["--open", "--title", "@note.txt"], r#"{"open":true,"title":"two\nlines\n"}"#);
+    gives(&["--title", "@note.txt", "--open"], r#"{"title":"two\nlines\n","open":true}"#);
+    // Not the file, but the value of `--title`.
+    gives(&["--title", "any=@gone"], r#"{"title":"any=@gone"}"#);
+    for words in [["--open", "title=@gone", "count=1"], ["--title", "@gone", "--open"]] {
+        let error = with_files(&words).unwrap_err();
+        assert!(matches!(error, ArgumentError::File { .. }), "{words:?}: {error}");
+    }
+}
+
+#[test]
 fn two_at_signs_are_one_and_other_places_are_literal() {
     gives(&["title=@@john"], r#"{"title":"@john"}"#);
     gives(&["title=@@@"], r#"{"title":"@@"}"#);

@@ -194,8 +194,8 @@ impl<'a> Pair<'a> {
         let value = match right {
             Right::Text(text) => Typed::Text(text),
             Right::Json(text) => Typed::Raw(json(text)?),
-            Right::File(path) => Typed::File { path, text: files.text(path) },
-            Right::JsonFile(path) => Typed::Raw(json(files.text(path))?),
+            Right::File(path) => Typed::File { path, text: files.text(key, path)? },
+            Right::JsonFile(path) => Typed::Raw(json(files.text(key, path)?)?),
         };
         Ok(Self { key, value })
     }
