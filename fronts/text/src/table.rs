@@ -90,13 +90,20 @@ fn fit(mut grid: Vec<Vec<Cell>>, width: Option<usize>) -> String {
         *last = (*last).min(room);
         return lay_out(&grid, &widths);
     }
+    let besides = width.saturating_sub(*last + usize::from(GAP));
+    if *last <= LAST_COLUMN && besides >= width / 2 {
+        let mut narrow = shrink(others.to_vec(), besides);
+        narrow.push(*last);
+        return lay_out(&grid, &narrow);
+    }
     let others = shrink(others.to_vec(), width);
     let (columns, room) = (widths.len(), width.saturating_sub(INDENT).max(1));
     let take = |row: &mut Vec<Cell>| if row.len() == columns { row.pop() } else { None };
     let texts: Vec<Option<Cell>> = grid.iter_mut().map(take).collect();
     let mut lines = Vec::new();
-    for (line, text) in lay_out(&grid, &others).lines().zip(texts) {
-        lines.push(line.to_owned());
+    for (row, text) in grid.into_iter().zip(texts) {
+        // Row by row: the column that is now the last may wrap.
+        lines.extend(lay_out(&[row], &others).lines().map(str::to_owned));
         let text = text.filter(|text| !text.text.is_empty());
         let text = text.map(|text| lay_out(&[vec![text]], &[room])).unwrap_or_default();
         lines.extend(text.lines().map(|line| format!("{:INDENT$}{line}", "")));
@@ -307,6 +314,45 @@ mod tests {
         assert_eq!(lines.get(2).copied(), Some(&*format!("{name}  unknown")));
         assert_eq!(lines.get(3).copied(), Some("    a description with several words"));
         assert_eq!(lines.len(), 5);
+    }
+
+    #[test]
+    fn a_short_last_column_stays_in_its_row_and_a_long_one_before_it_is_cut() {
+        let target = "npx -y @modelcontextprotocol/server-filesystem /home/ann/documents/projects";
+        let rows = rows(&[
+            &["files", target, "moves"],
+            &["web", target, "stays"],
+            &["time", "x", "moves"],
+        ]);
+        let text = table(&["SERVER", "TARGET", "STATE"], &rows, Some(60));
+        fits(&text, 60);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 4, "{text}");
+        for (line, (name, state)) in
+            lines.iter().skip(1).zip([("files", "moves"), ("web", "stays"), ("time", "moves")])
+        {
+            assert!(line.starts_with(name) && line.ends_with(state), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_row_keeps_its_own_text_where_the_column_before_it_wraps() {
+        let long = "several words that need more than one line of this table to be shown";
+        let rows = rows(&[
+            &["one", long, "a text of the first row that is long"],
+            &["two", long, "a text of the second row that is long"],
+            &["three", "short", "a text of the third row that is long"],
+        ]);
+        let text = table(&["NAME", "ABOUT", "TEXT"], &rows, Some(40));
+        fits(&text, 40);
+        for word in ["one", "two", "three", "first row", "second row", "third row"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        let place = |word: &str| text.find(word).unwrap();
+        assert!(
+            place("first row") < place("two") && place("second row") < place("three"),
+            "{text}"
+        );
     }
 
     #[test]
