@@ -8,6 +8,45 @@ const WORDS: [&str; 14] = [
     "warning", "error",
 ];
 
+/// Last words of names of settings that say where, in which form or how many, and are never secrets.
+const HARMLESS: [&str; 32] = [
+    "region",
+    "zone",
+    "env",
+    "environment",
+    "mode",
+    "level",
+    "format",
+    "locale",
+    "lang",
+    "language",
+    "tz",
+    "timezone",
+    "host",
+    "hostname",
+    "port",
+    "url",
+    "base",
+    "endpoint",
+    "version",
+    "model",
+    "workers",
+    "threads",
+    "size",
+    "limit",
+    "timeout",
+    "count",
+    "interval",
+    "days",
+    "branch",
+    "color",
+    "theme",
+    "encoding",
+];
+
+/// Words in names of URLs that are secrets as a whole.
+const SECRET_URLS: [&str; 3] = ["webhook", "hook", "dsn"];
+
 /// The most digits of a number that is a setting, such as a port or a time in milliseconds.
 const MAX_DIGITS: usize = 5;
 
@@ -23,13 +62,24 @@ const FOLDERS: [&str; 2] = ["PWD", "OLDPWD"];
 
 /// True if the value of this name is evidently no secret.
 ///
-/// That is a usual word of settings, a short number, or the path of a file.
+/// That is a usual word of settings, a short number, the path of a file, or the plain value of a
+/// setting such as `REGION`.
 pub fn is_ordinary(name: &str, value: &str) -> bool {
     let mut words = name.split(|c: char| !c.is_ascii_alphanumeric());
     let is_one_of = |word: &str, all: &[&str]| all.iter().any(|one| word.eq_ignore_ascii_case(one));
     let is_telling = is_secret_name(name);
+    let last = words.clone().next_back().unwrap_or_default();
+    // Variables only: a key of a configuration may hold anything.
+    let is_variable =
+        name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+    let is_harmless = !is_telling
+        && is_variable
+        && is_one_of(last, &HARMLESS)
+        && !words.clone().any(|word| is_one_of(word, &SECRET_URLS));
+    if is_harmless && (is_plain_value(value) || is_plain_url(value)) {
+        return true;
+    }
     if is_path(value) {
-        let last = words.next_back().unwrap_or_default();
         return !is_telling || FOLDERS.contains(&name) || is_one_of(last, &PLACES);
     }
     let is_number = value.len() <= MAX_DIGITS
@@ -37,6 +87,25 @@ pub fn is_ordinary(name: &str, value: &str) -> bool {
         && value.chars().all(|c| c.is_ascii_digit() || c == '.');
     let is_setting = is_number && !words.any(|word| is_one_of(word, &SECRET_NUMBERS));
     !is_telling && (is_setting || is_one_of(value, &WORDS))
+}
+
+/// True if a text is a short value in words that people choose, such as `eu-west-1`.
+fn is_plain_value(text: &str) -> bool {
+    text.chars().all(|c| c.is_alphanumeric() || "._-+".contains(c)) && is_path_part(text)
+}
+
+/// True if a text is the URL of a service: no login, no query, and nothing random in its path.
+fn is_plain_url(text: &str) -> bool {
+    let schemes = ["https://", "http://", "wss://", "ws://"];
+    let Some(rest) = schemes.iter().find_map(|scheme| text.strip_prefix(scheme)) else {
+        return false;
+    };
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let is_host = |c: char| c.is_ascii_alphanumeric() || ".-:[]".contains(c);
+    let mut parts = path.trim_end_matches('/').split('/');
+    !host.is_empty()
+        && host.chars().all(is_host)
+        && (path.is_empty() || parts.all(|part| !part.contains('@') && is_path_part(part)))
 }
 
 /// True if a text is nothing but a variable in braces, which names a secret and is none.
@@ -90,6 +159,14 @@ mod tests {
             ("SSH_AUTH_SOCK", "/tmp/ssh-abc/agent.12"),
             ("PRIVATE_KEY_PATH", "/home/ada/.ssh/id_rsa"),
             ("--key-file", "/etc/ssl/key.pem"),
+            ("AWS_REGION", "eu-west-1"),
+            ("NODE_ENV", "production"),
+            ("TZ", "UTC"),
+            ("LANG", "en_US.UTF-8"),
+            ("LOG_FORMAT", "json"),
+            ("WORKERS", "100000"),
+            ("API_BASE", "https://api.example.com/v1"),
+            ("SERVICE_URL", "http://localhost:8080/"),
         ] {
             assert!(is_ordinary(name, value), "{name}={value}");
         }
@@ -121,6 +198,18 @@ mod tests {
             ("SETTING", "/a/0123456789abcdef0123456789abcdef"),
             ("SETTING", "/a/b?token=x"),
             ("SETTING", "https://host/path"),
+            ("API_BASE", "https://ada:pw@host/path"),
+            ("API_BASE", "https://host/path?key=x"),
+            ("API_BASE", "https://host/a/Zx81QpAb9"),
+            ("API_BASE", "https://host/0123456789abcdef0123456789abcdef"),
+            ("SLACK_WEBHOOK_URL", "https://hooks.example.com/services/a/b"),
+            ("SENTRY_DSN_URL", "https://host/path"),
+            ("TOKEN_REGION", "hunter2"),
+            ("AWS_REGION", "ghp_0123456789abcdef"),
+            ("AWS_REGION", "hunter2 and more"),
+            ("AWS_REGION", ""),
+            ("env", "production"),
+            ("aws-region", "eu-west-1"),
             ("SETTING", "."),
             ("SETTING", ""),
         ] {

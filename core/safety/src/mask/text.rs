@@ -171,6 +171,8 @@ fn parts_words(c: char) -> bool {
 fn words_into(shown: &mut String, text: &str) {
     let parts = parts_words;
     let mut after_scheme = false;
+    // True if the value that follows is that of a header with a scheme of any name.
+    let mut has_scheme = false;
     // True if the last word is a name that indicates a secret, and if its value follows now.
     let (mut is_name, mut is_value) = (false, false);
     for part in text.split_inclusive(parts) {
@@ -191,19 +193,35 @@ fn words_into(shown: &mut String, text: &str) {
         }
         shown.push_str(end);
         let last = word.rsplit(['=', ':']).next().unwrap_or_default();
-        after_scheme =
-            end == " " && (last.eq_ignore_ascii_case("bearer") || (is_value && is_scheme));
+        let names_header =
+            word.split(['=', ':']).next().is_some_and(is_login_header) && name == word;
+        after_scheme = end == " "
+            && (last.eq_ignore_ascii_case("bearer")
+                || (is_value && (is_scheme || has_scheme))
+                || (names_header && last.len() < word.len()));
         let tells = !is_value && is_secret_name(name);
+        if tells {
+            has_scheme = is_login_header(name);
+        }
         is_value = if name.is_empty() { is_name } else { tells && name != word };
         is_name = tells && name == word;
     }
+}
+
+/// True for `Authorization` and `Proxy-Authorization`, whose values begin with a scheme.
+fn is_login_header(name: &str) -> bool {
+    let last = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
+    last.is_some_and(|last| last.eq_ignore_ascii_case("authorization"))
 }
 
 fn argument_by(argument: &str, is_token: IsToken) -> String {
     if argument.contains("://") {
         return url_by(argument, is_token);
     }
-    for separator in ['=', ':'] {
+    // The first separator ends the name: a credential after `Authorization:` may contain `=`.
+    let mut separators = ['=', ':'];
+    separators.sort_by_key(|separator| argument.find(*separator).unwrap_or(usize::MAX));
+    for separator in separators {
         if let Some((name, value)) = argument.split_once(separator)
             && !value.is_empty()
             && !name.contains(['/', '\\'])
@@ -263,6 +281,10 @@ mod tests {
             ("Authorization: Bearer abc", "Authorization: Bearer ***"),
             ("Authorization: Basic abc", "Authorization: Basic ***"),
             ("-H 'authorization:Bearer abc'", "-H 'authorization:*** ***'"),
+            ("'Authorization:Basic dXNlcjpodW50ZXIy'", "'Authorization:*** ***'"),
+            ("Authorization: token abcdef123", "Authorization: *** ***"),
+            (r#"{"authorization": "ApiKey abc"}"#, r#"{"authorization": "*** ***"}"#),
+            ("Proxy-Authorization=Digest abc", "Proxy-Authorization=*** ***"),
             ("eyJhbGciOi.eyJzdWIiOi.c2ln", "***"),
             ("see https://me:pw@host/x.", "see https://***@host/x."),
             ("postgres://u:p@h/db?sslmode=on", "postgres://***@h/db?sslmode=on"),
@@ -279,6 +301,23 @@ mod tests {
             ("-----BEGIN PRIVATE KEY-----\nMII", "***"),
         ] {
             assert_eq!(mask_prose(text), shown);
+        }
+    }
+
+    #[test]
+    fn a_credential_that_contains_an_equals_sign_is_hidden_whole() {
+        for (argument, shown) in [
+            ("Authorization: Basic dXNlcjpodW50ZXIy==", "Authorization: ***"),
+            ("Authorization:Basic dXNlcjpodW50ZXIy=", "Authorization:***"),
+            ("X-Api-Key: aa=bb", "X-Api-Key: ***"),
+            ("--header=Authorization: Basic dXNl=", "--header=Authorization: ***"),
+            ("TOKEN=a:b=c", "TOKEN=***"),
+            ("env:TOKEN=abc", "env:TOKEN=***"),
+        ] {
+            assert_eq!(mask_argument(argument), shown);
+        }
+        for argument in ["filter=a:b", "a:b=c", "host:8080", "C:\\keys=x"] {
+            assert_eq!(mask_argument(argument), argument);
         }
     }
 
