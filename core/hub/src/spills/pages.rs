@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use capstan_model::{Binding, Caller, Kind};
+use capstan_model::{Binding, Caller, Front, Kind};
 use capstan_wire::{Json, compose, object};
 
 use super::{BYTES_PER_TOKEN, MAX_AGE, address};
@@ -97,10 +97,9 @@ impl<'a> Pages<'a> {
                 ("contents", list)
             }
             Kind::Prompt => {
-                let role = compose::string("user");
-                let message =
-                    |text| compose::object(&[("role", &role), ("content", &text_block(text))]);
-                ("messages", vec![message(page), message(&note)])
+                let mut list = self.first_messages(page);
+                list.push(message(&compose::string("user"), &text_block(&note)));
+                ("messages", list)
             }
         };
         let list = compose::array(&list);
@@ -117,6 +116,35 @@ impl<'a> Pages<'a> {
         compose::object(&members)
     }
 
+    /// Returns the messages of a prompt as far as the first page goes, with their roles and images.
+    fn first_messages(&self, page: &str) -> Vec<Json> {
+        if self.text == self.answer.as_str() {
+            return vec![message(&compose::string("user"), &text_block(page))];
+        }
+        let mut list = Vec::new();
+        let mut left = page;
+        for one in object::get(self.answer, "messages").map(|list| items(&list)).unwrap_or_default()
+        {
+            let role = object::get(&one, "role").unwrap_or_else(|| compose::string("user"));
+            for block in
+                object::get(&one, "content").map(|content| items(&content)).unwrap_or_default()
+            {
+                match text_of(&block) {
+                    None => list.push(message(&role, &block)),
+                    Some(_) if left.is_empty() => {}
+                    Some(text) => {
+                        let rest = left.strip_prefix(&text);
+                        let shown = if rest.is_some() { block } else { text_block(left) };
+                        list.push(message(&role, &shown));
+                        // The texts are joined by line breaks.
+                        left = rest.map_or("", |rest| rest.strip_prefix('\n').unwrap_or(rest));
+                    }
+                }
+            }
+        }
+        list
+    }
+
     fn note(&self, caller: &Caller, saved: Result<&SavedAnswer, &StoreError>) -> String {
         let (pages, tokens) = (self.count(), self.text.len() / BYTES_PER_TOKEN);
         let begin =
@@ -125,13 +153,13 @@ impl<'a> Pages<'a> {
             Err(error) => format!("{begin}; the rest could not be kept: {error}]"),
             Ok(SavedAnswer { id, file }) => {
                 let (next, hours) = (address(id, 2), MAX_AGE.as_secs() / 3600);
-                let here = if shown(caller) {
-                    format!(
-                        " (`capstan read '{next}'` on the command line), or all of it from {file}"
-                    )
-                } else {
-                    String::new()
+                // Pages belong to the front that called, so the command works for one only.
+                let command = match caller.front {
+                    Front::Cli | Front::Terminal => format!(" (`capstan read '{next}'`)"),
+                    Front::Gateway => String::new(),
                 };
+                let here = shown(caller).then(|| format!(", or all of it from {file}"));
+                let here = command + &here.unwrap_or_default();
                 format!("{begin}; within {hours} hours, read on from the resource {next}{here}]")
             }
         }
@@ -184,11 +212,13 @@ fn blocks(answer: &Json) -> Vec<Json> {
     if let Some(blocks) = list("content").or_else(|| list("contents")) {
         return blocks;
     }
-    let content = |message: Json| {
-        let content = object::get(&message, "content")?;
-        Some(object::items(&content).unwrap_or_else(|_| vec![content]))
-    };
+    let content = |message: Json| Some(items(&object::get(&message, "content")?));
     list("messages").unwrap_or_default().into_iter().filter_map(content).flatten().collect()
+}
+
+/// The items of a list; a value that is no list is its only item.
+fn items(list: &Json) -> Vec<Json> {
+    object::items(list).unwrap_or_else(|_| vec![list.clone()])
 }
 
 fn text_of(block: &Json) -> Option<String> {
@@ -203,6 +233,10 @@ fn media_bytes(block: &Json) -> Option<usize> {
     bytes.or_else(embedded).map(|bytes| bytes.len())
 }
 
+fn message(role: &Json, content: &Json) -> Json {
+    compose::object(&[("role", role), ("content", content)])
+}
+
 fn text_block(text: &str) -> Json {
     compose::object(&[("type", &compose::string("text")), ("text", &compose::string(text))])
 }
@@ -214,8 +248,6 @@ fn content(uri: &str, mime: &str, text: &str) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use capstan_model::Front;
-
     use super::*;
 
     fn json(text: &str) -> Json {
@@ -294,8 +326,32 @@ mod tests {
         assert!(here.as_str().contains(r#""isError":true"#));
         let there = pages.first(Kind::Tool, &Caller::remote("ann", Vec::new()), Ok(&saved));
         assert!(!there.as_str().contains("/s/k1"), "no path of this machine: {there:?}");
+        let local = pages.first(Kind::Tool, &Caller::operator(Front::Gateway), Ok(&saved));
+        let text = local.as_str();
+        assert!(text.contains("/s/k1") && !text.contains("capstan read"), "{local:?}");
         let lost = StoreError { what: "no space".to_owned(), cause: None };
         let lost = pages.first(Kind::Tool, &Caller::operator(Front::Cli), Err(&lost));
         assert!(lost.as_str().contains("could not be kept: no space"), "{lost:?}");
+    }
+    #[test]
+    fn a_prompt_keeps_its_roles_and_images_on_the_first_page() {
+        let answer = json(
+            r#"{"messages":[{"role":"assistant","content":{"type":"text","text":"abcd","x":1}},
+                {"role":"user","content":{"type":"image","mimeType":"image/png","data":"AAAA"}},
+                {"role":"user","content":{"type":"text","text":"efghijkl"}},
+                {"role":"assistant","content":{"type":"text","text":"later"}}]}"#,
+        );
+        let saved = SavedAnswer { id: "k1".to_owned(), file: "/s/k1".to_owned() };
+        let caller = Caller::operator(Front::Cli);
+        let first = Pages::of(&answer, 9).first(Kind::Prompt, &caller, Ok(&saved));
+        let messages = items(&object::get(&first, "messages").unwrap());
+        let [one, image, two, note] = messages.as_slice() else { panic!("{first:?}") };
+        assert_eq!(
+            one.as_str(),
+            r#"{"role":"assistant","content":{"type":"text","text":"abcd","x":1}}"#
+        );
+        assert!(image.as_str().contains("AAAA"), "{image:?}");
+        assert_eq!(two.as_str(), r#"{"role":"user","content":{"type":"text","text":"efgh"}}"#);
+        assert!(note.as_str().contains("page 1 of"), "{note:?}");
     }
 }
