@@ -100,6 +100,7 @@ fn services(adapters: &Arc<Adapters>) -> Services {
         registries: Arc::new(Registries { environment: here(), client: Arc::new(WebRegistries) }),
         approvals: Arc::new(PendingApprovals {
             sockets: Arc::<LocalSockets>::clone(&sockets),
+            store: Arc::<capstan_store::Database>::clone(&adapters.database),
             clock: Arc::clone(&adapters.configs.clock),
         }),
         doctor: Arc::new(Doctor {

@@ -1,8 +1,8 @@
 //! Persistent state, in a database.
 //!
 //! [`Database`] is the store of one operator: one file, opened at the first query, and shared by
-//! all processes of the operator. `pins` stores the pinned definitions, `usage` the number of calls
-//! per server; `schema` migrates an older file. `open` checks that the file is intact, with the
+//! all processes of the operator. `pins` stores the pinned definitions, `questions` the open
+//! questions, `usage` the number of calls per server; `schema` migrates an older file. `open` checks that the file is intact, with the
 //! help of `pinned_servers`; `backup` keeps a damaged one.
 //!
 //! The statements use only what `SQLite` and `PostgreSQL` have in common, so that a server can
@@ -13,6 +13,7 @@ mod damage;
 mod lock;
 mod open;
 mod pins;
+mod questions;
 mod schema;
 mod usage;
 mod pinned_servers;
@@ -21,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use capstan_hub::approvals::GOOD_FOR;
-use capstan_hub::ports::{Binding, BoxFuture, Grant, Store, StoreError};
+use capstan_hub::ports::{Binding, BoxFuture, Grant, KeptQuestion, Store, StoreError};
 use jiff::Timestamp;
 use sqlx::Row;
 use tokio::sync::OnceCell;
@@ -69,7 +70,7 @@ impl Database {
             if is_there && self.damaged() != Some(opened.file) {
                 return Ok(opened.clone());
             }
-            self.forget(&cell);
+            self.open_anew(&cell);
         }
         let what = format!("the database {} is replaced repeatedly", self.path.display());
         Err(StoreError { what, cause: None })
@@ -125,7 +126,7 @@ impl Database {
     }
 
     /// Makes the next query open the file anew, unless that has happened already.
-    fn forget(&self, cell: &Arc<OnceCell<Opened>>) {
+    fn open_anew(&self, cell: &Arc<OnceCell<Opened>>) {
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&opened, cell) {
             *opened = Arc::default();
@@ -194,13 +195,13 @@ impl Database {
 
     async fn delete_late(&self, now: Timestamp) -> Result<u64, StoreError> {
         let Opened { pool, file } = self.pool().await?;
-        sqlx::query("DELETE FROM approvals WHERE expires_at <= $1 OR expires_at > $2")
-            .bind(now.as_millisecond())
-            .bind(latest(now))
-            .execute(&pool)
-            .await
-            .map(|done| done.rows_affected())
-            .map_err(|cause| self.failed(file, "forgot nothing", cause))
+        let delete = async |statement: &'static str| {
+            let query = sqlx::query(statement).bind(now.as_millisecond()).bind(latest(now));
+            let done = query.execute(&pool).await.map(|done| done.rows_affected());
+            done.map_err(|cause| self.failed(file, "forgot nothing", cause))
+        };
+        delete("DELETE FROM questions WHERE expires_at <= $1 OR expires_at > $2").await?;
+        delete("DELETE FROM approvals WHERE expires_at <= $1 OR expires_at > $2").await
     }
 }
 
@@ -223,6 +224,22 @@ impl Store for Database {
 
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<u64, StoreError>> {
         Box::pin(self.again(move || self.delete_late(now)))
+    }
+
+    fn keep<'a>(&'a self, question: &'a KeptQuestion) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.again(move || self.insert_question(question)))
+    }
+
+    fn kept(
+        &self,
+        now: Timestamp,
+        most: u32,
+    ) -> BoxFuture<'_, Result<Vec<KeptQuestion>, StoreError>> {
+        Box::pin(self.again(move || self.select_questions(now, most)))
+    }
+
+    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.again(move || self.delete_question(id)))
     }
 }
 

@@ -36,6 +36,15 @@ const STEPS: &[&str] = &[
     "ALTER TABLE pinned_servers ADD COLUMN changes BIGINT NOT NULL DEFAULT 0",
     "ALTER TABLE pinned_servers ADD COLUMN sum TEXT",
     "ALTER TABLE pinned_servers ADD COLUMN lost BIGINT NOT NULL DEFAULT 0",
+    "CREATE TABLE questions (\
+        question TEXT NOT NULL PRIMARY KEY, \
+        subject TEXT NOT NULL, \
+        kind TEXT NOT NULL, \
+        item TEXT NOT NULL, \
+        arguments TEXT NOT NULL, \
+        policy TEXT NOT NULL, \
+        shown TEXT NOT NULL, \
+        expires_at BIGINT NOT NULL)",
 ];
 
 /// Counts the migrations of a file.

@@ -257,6 +257,23 @@ fn a_rule_that_asks_can_be_answered_once_and_never_for_longer() {
     assert_eq!(count(&mut gateway, 3)["isError"], true);
 }
 
+/// A headless client ends, and its gateway with it, before the operator reads the refusal.
+#[test]
+fn a_refused_call_can_be_approved_after_its_gateway_has_ended() {
+    let world = with(&format!("{HASTY}{}", fixture("f", &[])));
+    let mut first = gateway(&world);
+    assert_eq!(count(&mut first, 1)["isError"], true);
+    let id = told(&first, "refused without an approval ");
+    first.hang_up();
+    assert_eq!(first.end(), Some(0));
+    assert!(shell_ok(&world, "").contains(&id));
+    assert_eq!(shell(&world, &format!("yes {id} --tool --save")).status, Some(6));
+    shell_ok(&world, &format!("yes {id}"));
+    let mut second = gateway(&world);
+    assert_eq!(text(&count(&mut second, 1)), "1");
+    assert_eq!(count(&mut second, 2)["isError"], true, "one call, not two");
+}
+
 #[test]
 fn an_answer_to_no_question_ends_with_not_found() {
     let world = with(&format!("{HASTY}{}", fixture("f", &[])));

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use capstan_hub::ports::{AuditLog, BoxFuture, Clock, StoreError, UsageLog, UsageRow};
+use capstan_hub::ports::{
+    AuditLog, Binding, BoxFuture, Clock, Grant, KeptQuestion, Store, StoreError, UsageLog, UsageRow,
+};
 use capstan_hub::{Entry, Hub, HubBuilder};
 use capstan_wire::Json;
 use futures::FutureExt;
@@ -339,5 +341,59 @@ pub(crate) fn configs_in(environment: Environment) -> Configs {
         approvals: Arc::new(FakeApprovals::default()),
         clock: Arc::new(FakeClock),
         demo: |_, _, _| String::new(),
+    }
+}
+
+/// A store of approvals and questions in memory.
+#[derive(Default)]
+pub(crate) struct FakeStore {
+    grants: Mutex<Vec<Grant>>,
+    questions: Mutex<Vec<KeptQuestion>>,
+}
+
+// === impl FakeStore ===
+
+impl Store for FakeStore {
+    fn grant<'a>(&'a self, grant: &'a Grant) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.grants.lock().unwrap().push(grant.clone());
+        ready(Ok(())).boxed()
+    }
+
+    fn take<'a>(
+        &'a self,
+        binding: &'a Binding,
+        _: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut grants = self.grants.lock().unwrap();
+        let place = grants.iter().position(|grant| grant.binding == *binding);
+        let taken = place.map(|place| grants.remove(place)).is_some();
+        drop(grants);
+        ready(Ok(taken)).boxed()
+    }
+
+    fn list(&self, _: Timestamp, _: u32) -> BoxFuture<'_, Result<Vec<Grant>, StoreError>> {
+        ready(Ok(self.grants.lock().unwrap().clone())).boxed()
+    }
+
+    fn expire(&self, _: Timestamp) -> BoxFuture<'_, Result<u64, StoreError>> {
+        ready(Ok(0)).boxed()
+    }
+
+    fn keep<'a>(&'a self, question: &'a KeptQuestion) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.questions.lock().unwrap().push(question.clone());
+        ready(Ok(())).boxed()
+    }
+
+    fn kept(&self, _: Timestamp, _: u32) -> BoxFuture<'_, Result<Vec<KeptQuestion>, StoreError>> {
+        ready(Ok(self.questions.lock().unwrap().clone())).boxed()
+    }
+
+    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let mut questions = self.questions.lock().unwrap();
+        let before = questions.len();
+        questions.retain(|question| question.grant.id != id);
+        let found = questions.len() < before;
+        drop(questions);
+        ready(Ok(found)).boxed()
     }
 }

@@ -1,10 +1,10 @@
-//! Open questions in all running gateways of this user.
+//! Open questions in all running gateways of this user, and of gateways that have ended.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::approvals::{Answer, OpenQuestion};
-use capstan_hub::ports::{BoxFuture, Clock};
+use capstan_hub::approvals::{Answer, OpenQuestion, answer_kept, kept_questions};
+use capstan_hub::ports::{BoxFuture, Clock, Store};
 use futures::FutureExt;
 use futures::future::{Either, join_all, select, select_all};
 
@@ -12,7 +12,6 @@ use crate::api::{
     self, AnswerApproval, ApprovalAnswered, Ask, Event, Interact, KnownApprovals, ListApprovals,
     Operation, ShowApproval, run_in,
 };
-use crate::gateways::none_runs;
 use crate::{AppError, ControlFault, ControlSocket, ControlSockets, ErrorKind};
 
 /// Maximum time of one wait for changes; after it, newly started gateways are found too.
@@ -21,10 +20,13 @@ const POLL: Duration = Duration::from_secs(1);
 /// Time limit for a gateway to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Lists and answers the open questions of all running gateways.
+/// Lists and answers the open questions of all gateways. Running ones are asked first; the store
+/// keeps the questions of those that have ended.
 pub struct PendingApprovals {
     /// The control sockets.
     pub sockets: Arc<dyn ControlSockets>,
+    /// The store of open questions.
+    pub store: Arc<dyn Store>,
     /// The clock for time limits.
     pub clock: Arc<dyn Clock>,
 }
@@ -51,6 +53,8 @@ struct Missed {
     running: usize,
     /// The last error of a running gateway.
     failed: Option<AppError>,
+    /// The refusal of the gateway that has it.
+    denied: Option<AppError>,
 }
 
 // === impl PendingApprovals ===
@@ -90,7 +94,13 @@ impl PendingApprovals {
     /// # Errors
     /// If no gateway has it.
     pub async fn show(&self, id: &str) -> Result<OpenQuestion, AppError> {
-        self.first(id, &ShowApproval { id: id.to_owned() }).await
+        match self.first(&ShowApproval { id: id.to_owned() }).await {
+            Ok(question) => Ok(question),
+            Err(missed) => {
+                let kept = self.kept().await.into_iter().find(|question| question.id == id);
+                kept.ok_or_else(|| missed.error(id))
+            }
+        }
     }
 
     /// Answers a question in any gateway.
@@ -98,20 +108,39 @@ impl PendingApprovals {
     /// # Errors
     /// If no gateway has it, or if the answer is not accepted.
     pub async fn answer(&self, id: &str, answer: Answer) -> Result<ApprovalAnswered, AppError> {
-        self.first(id, &AnswerApproval { id: id.to_owned(), answer }).await
+        let missed = match self.first(&AnswerApproval { id: id.to_owned(), answer }).await {
+            Ok(answered) => return Ok(answered),
+            Err(missed) => missed,
+        };
+        if missed.denied.is_some() {
+            return Err(missed.error(id));
+        }
+        let outcome = answer_kept(&*self.store, self.clock.now(), id, answer).await?;
+        let outcome = outcome.ok_or_else(|| missed.error(id))?;
+        Ok(ApprovalAnswered { outcome, saved: None })
     }
 
     /// The result of the first gateway that has a question.
-    async fn first<O: Operation>(&self, id: &str, operation: &O) -> Result<O::Output, AppError> {
+    async fn first<O: Operation>(&self, operation: &O) -> Result<O::Output, Missed> {
         let mut missed = Missed::default();
         for socket in self.sockets.find() {
             match self.ask(&*socket, operation).await {
                 Ok(Ok(output)) => return Ok(output),
-                Ok(Err(error)) if error.kind == ErrorKind::Denied => return Err(error),
+                Ok(Err(error)) if error.kind == ErrorKind::Denied => {
+                    return Err(Missed { denied: Some(error), ..missed });
+                }
                 other => missed.add(other.map(|result| result.map(|_| ()))),
             }
         }
-        Err(missed.error(id))
+        Err(missed)
+    }
+
+    /// The questions of gateways that have ended.
+    async fn kept(&self) -> Vec<OpenQuestion> {
+        kept_questions(&*self.store, self.clock.now()).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the questions of gateways that have ended cannot be read");
+            Vec::new()
+        })
     }
 
     /// The open questions of the gateways that respond, and the last error of the others.
@@ -144,6 +173,11 @@ impl PendingApprovals {
                 if pending.questions.iter().all(|known| known.id != question.id) {
                     pending.questions.push(question);
                 }
+            }
+        }
+        for question in self.kept().await {
+            if pending.questions.iter().all(|known| known.id != question.id) {
+                pending.questions.push(question);
             }
         }
         Pending { missed: missed.failed, ..pending }
@@ -197,9 +231,8 @@ impl Missed {
     }
 
     fn error(self, id: &str) -> AppError {
-        match (self.failed, self.running) {
+        match (self.denied.or(self.failed), self.running) {
             (Some(error), _) => error,
-            (None, 0) => none_runs(),
             (None, _) => AppError::not_found(format!("there is no open question `{id}`")).hint(
                 "`capstan approvals` lists the open questions; each expires after ten minutes",
             ),
@@ -215,14 +248,18 @@ fn not_asked(reason: impl std::fmt::Display) -> AppError {
 
 #[cfg(test)]
 mod tests {
-    use capstan_hub::approvals::{Answered, Extent};
+    use capstan_hub::approvals::{Answered, Extent, Span, Width};
+    use capstan_hub::ports::{Binding, Grant, KeptQuestion};
+    use capstan_model::Kind;
     use capstan_wire::Json;
+    use jiff::Timestamp;
 
     use super::*;
-    use crate::fakes::{FakeClock, FakeSocket, FakeSockets, Reply};
+    use crate::fakes::{FakeClock, FakeSocket, FakeSockets, FakeStore, Reply};
 
     fn approvals(sockets: Vec<Arc<FakeSocket>>) -> PendingApprovals {
-        PendingApprovals { sockets: Arc::new(FakeSockets(sockets)), clock: Arc::new(FakeClock) }
+        let (sockets, clock) = (Arc::new(FakeSockets(sockets)), Arc::new(FakeClock));
+        PendingApprovals { sockets, store: Arc::new(FakeStore::default()), clock }
     }
 
     fn socket(reply: impl Fn(&Json) -> Reply + Send + Sync + 'static) -> Arc<FakeSocket> {
@@ -241,6 +278,9 @@ mod tests {
         saying(error)
     }
 
+    /// The time of the fake clock.
+    const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
     const YES: Answer = Answer::Yes(Extent::Once);
 
     #[tokio::test]
@@ -253,10 +293,10 @@ mod tests {
     #[tokio::test]
     async fn a_question_that_no_gateway_has_is_not_found() {
         let message = async |sockets| approvals(sockets).show("k7f2").await.unwrap_err().message;
-        assert_eq!(message(vec![]).await, "no gateway of yours is running");
-        assert_eq!(message(vec![without()]).await, "there is no open question `k7f2`");
         let gone = socket(|_| Some(Err(ControlFault::Gone)));
-        assert_eq!(message(vec![gone]).await, "no gateway of yours is running");
+        for sockets in [vec![], vec![without()], vec![gone]] {
+            assert_eq!(message(sockets).await, "there is no open question `k7f2`");
+        }
     }
 
     #[tokio::test]
@@ -301,5 +341,54 @@ mod tests {
         let approvals = approvals(vec![listed]);
         let first = approvals.list().await.unwrap();
         assert_eq!(approvals.list_after(first).await.gateways, 1);
+    }
+
+    fn kept(id: &str) -> KeptQuestion {
+        let binding = Binding {
+            subject: "anonymous (local)".to_owned(),
+            kind: Kind::Tool,
+            item: "files__write".to_owned(),
+            arguments: "abc".to_owned(),
+            policy: "1".to_owned(),
+        };
+        let expires_at = Timestamp::from_second(300).unwrap();
+        let shown = r#"{"id":"ID","caller":"anonymous","client":null,"kind":"tool",
+            "item":"files__write","server":"files","name":"write",
+            "arguments":{"text":"{}","bytes":2,"sha256":"abc","masked":0,"shortened":false},
+            "raw":null,"effect":"write","rule":"permissions.default: ask-writes","stands":"open",
+            "age":{"secs":0,"nanos":0},"expires":{"secs":600,"nanos":0}}"#;
+        let shown = shown.replace("ID", id);
+        KeptQuestion { grant: Grant { id: id.to_owned(), binding, expires_at }, shown }
+    }
+
+    #[tokio::test]
+    async fn a_question_of_a_gateway_that_has_ended_is_listed_and_answered() {
+        let approvals = approvals(vec![]);
+        for id in ["k7f2", "m3n4"] {
+            approvals.store.keep(&kept(id)).await.unwrap();
+        }
+        let listed = approvals.list().await.unwrap();
+        let ids: Vec<_> = listed.questions.iter().map(|question| &*question.id).collect();
+        assert_eq!(ids, ["k7f2", "m3n4"]);
+        assert_eq!(approvals.show("k7f2").await.unwrap().expires.as_secs(), 300);
+        let yes = approvals.answer("k7f2", YES).await.unwrap();
+        assert_eq!(yes.outcome, Answered::RunsWhenRepeated);
+        assert!(approvals.store.take(&kept("k7f2").grant.binding, NOW).await.unwrap());
+        let no = approvals.answer("m3n4", Answer::No).await.unwrap();
+        assert_eq!(no.outcome, Answered::Refused);
+        assert!(!approvals.store.take(&kept("m3n4").grant.binding, NOW).await.unwrap());
+        assert_eq!(approvals.list().await.unwrap().questions, []);
+    }
+
+    #[tokio::test]
+    async fn a_question_of_a_gateway_that_has_ended_is_answered_once_and_for_one_call() {
+        let approvals = approvals(vec![]);
+        approvals.store.keep(&kept("k7f2")).await.unwrap();
+        let wide = Answer::Yes(Extent::Wider(Width::Item, Span::Saved));
+        let error = approvals.answer("k7f2", wide).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Denied, "{}", error.message);
+        approvals.answer("k7f2", YES).await.unwrap();
+        let error = approvals.answer("k7f2", YES).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::NotFound);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_hub::ports::{Binding, Store};
+use capstan_hub::ports::{Binding, KeptQuestion, Store};
 use capstan_model::Kind;
 use capstan_store::Database;
 use tempfile::TempDir;
@@ -107,4 +107,31 @@ async fn a_clock_that_is_set_back_does_not_make_an_approval_last_longer() {
     // The next approval removes it.
     assert_eq!(store.expire(now() - Duration::from_hours(1)).await.unwrap(), 1);
     assert!(!store.take(&given.binding, now()).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_question_is_kept_until_it_is_answered_or_expires() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("state.db");
+    let kept = KeptQuestion { grant: grant("k7f2"), shown: "{}".to_owned() };
+    Database::at(path.clone()).keep(&kept).await.unwrap();
+    let other = Database::at(path);
+    assert_eq!(other.kept(now(), 9).await.unwrap(), [kept.clone()]);
+    assert_eq!(other.kept(kept.grant.expires_at, 9).await.unwrap(), []);
+    assert!(!other.forget("zzzz").await.unwrap());
+    assert!(other.forget("k7f2").await.unwrap());
+    assert!(!other.forget("k7f2").await.unwrap(), "only one shell answers it");
+}
+
+#[tokio::test]
+async fn only_the_newest_questions_are_kept() {
+    let folder = TempDir::new().unwrap();
+    let store = Database::at(folder.path().join("state.db"));
+    for number in 0..300_u64 {
+        let mut grant = grant(&format!("q{number}"));
+        grant.expires_at -= Duration::from_secs(300 - number);
+        store.keep(&KeptQuestion { grant, shown: "{}".to_owned() }).await.unwrap();
+    }
+    let kept = store.kept(now(), 999).await.unwrap();
+    assert_eq!((kept.len(), kept.first().unwrap().grant.id.as_str()), (256, "q44"));
 }

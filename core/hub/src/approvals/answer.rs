@@ -12,7 +12,7 @@ use super::{
 };
 use crate::Ground;
 use crate::approvals::pending_approvals::Open;
-use crate::ports::{Approval, Grant, NotSaved, Question, StoreError};
+use crate::ports::{Approval, Grant, KeptQuestion, NotSaved, Question, Store, StoreError};
 
 /// Most unused approvals that are listed.
 const MAX_GRANTS: u32 = 64;
@@ -70,6 +70,9 @@ pub enum AnswerError {
     /// There is no configuration to write to.
     #[error("there is no configuration file for the rule")]
     NowhereToSave,
+    /// The gateway of the question has ended, and only the one call can be approved.
+    #[error("its gateway has ended; only this one call can be approved")]
+    OnlyOnce,
     /// The approval could not be stored for a repeated call.
     #[error("the approval could not be saved")]
     Store(#[source] StoreError),
@@ -178,9 +181,16 @@ impl Approvals {
         let now = others.shells.clock.monotonic();
         others.pending.sweep(now.saturating_sub(GOOD_FOR));
         let (_, found) = others.pending.look(|open| (open.id == id).then(|| open.question.clone()));
-        let question = found.into_iter().flatten().next().ok_or_else(unknown)?;
+        let Some(question) = found.into_iter().flatten().next() else {
+            let withdrawn = withdraw(&*others.shells.store, others.shells.clock.now(), id, answer);
+            let withdrawn = withdrawn.await.map_err(AnswerError::Store)?;
+            return withdrawn.map(|answered| (answered, None)).ok_or_else(unknown);
+        };
         let extent = match answer {
-            Answer::No if others.pending.refuse(id) => return Ok((Answered::Refused, None)),
+            Answer::No if others.pending.refuse(id) => {
+                others.forget(id).await;
+                return Ok((Answered::Refused, None));
+            }
             Answer::No => return Err(unknown()),
             Answer::Yes(extent) => extent,
         };
@@ -199,8 +209,71 @@ impl Approvals {
                 }
             }
         }
-        Ok((others.approve(open, extent).await?, place))
+        let answered = others.approve(open, extent).await?;
+        others.forget(id).await;
+        Ok((answered, place))
     }
+}
+
+/// Lists the questions of processes that have ended, which [`answer_kept`] answers.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn kept_questions(
+    store: &dyn Store,
+    now: Timestamp,
+) -> Result<Vec<OpenQuestion>, StoreError> {
+    let kept = store.kept(now, MAX_GRANTS).await?;
+    Ok(kept.iter().filter_map(|question| question.seen(now)).collect())
+}
+
+/// Answers a question of a process that has ended. `None` if it is not kept.
+///
+/// # Errors
+/// If the store fails, or if the answer approves more than the one call: rules are checked by a
+/// running gateway.
+pub async fn answer_kept(
+    store: &dyn Store,
+    now: Timestamp,
+    id: &str,
+    answer: Answer,
+) -> Result<Option<Answered>, AnswerError> {
+    let kept = store.kept(now, MAX_GRANTS).await.map_err(AnswerError::Store)?;
+    let Some(kept) = kept.into_iter().find(|kept| kept.grant.id == id) else {
+        return withdraw(store, now, id, answer).await.map_err(AnswerError::Store);
+    };
+    if let Answer::Yes(Extent::Wider(..)) = answer {
+        return Err(AnswerError::OnlyOnce);
+    }
+    // Deleted before anything is saved: if two shells answer, the second finds nothing.
+    if !store.forget(id).await.map_err(AnswerError::Store)? {
+        return Ok(None);
+    }
+    match answer {
+        Answer::No => Ok(Some(Answered::Refused)),
+        Answer::Yes(_) => {
+            let expires_at = now.checked_add(GOOD_FOR).unwrap_or(now);
+            let grant = Grant { expires_at, ..kept.grant };
+            store.grant(&grant).await.map_err(AnswerError::Store)?;
+            Ok(Some(Answered::RunsWhenRepeated))
+        }
+    }
+}
+
+/// Takes back an approval that is not used yet, if the answer is a no. `None` if there is none.
+async fn withdraw(
+    store: &dyn Store,
+    now: Timestamp,
+    id: &str,
+    answer: Answer,
+) -> Result<Option<Answered>, StoreError> {
+    if answer != Answer::No {
+        return Ok(None);
+    }
+    let grants = store.list(now, MAX_GRANTS).await?;
+    let Some(grant) = grants.into_iter().find(|grant| grant.id == id) else { return Ok(None) };
+    let taken = store.take(&grant.binding, now).await?;
+    Ok(taken.then_some(Answered::Refused))
 }
 
 // === impl Others ===
@@ -215,6 +288,37 @@ impl Others {
                 self.say_broken(&error);
                 Vec::new()
             }
+        }
+    }
+
+    /// Saves an open question: a gateway on standard input ends with its client.
+    pub(super) async fn keep(&self, id: &str) {
+        let (now, clock) = (self.shells.clock.now(), self.shells.clock.monotonic());
+        let kept = |open: &Open| {
+            let found = (open.id == id).then(|| (Glimpse::from(open), open.binding.clone()));
+            found.map(|(seen, binding)| {
+                (OpenQuestion { stands: Stands::Open, ..seen.shown(clock) }, binding)
+            })
+        };
+        let (_, found) = self.pending.look(kept);
+        let Some((shown, binding)) = found.into_iter().flatten().next() else { return };
+        let Ok(shown) = serde_json::to_string(&shown) else { return };
+        let expires_at = now.checked_add(GOOD_FOR).unwrap_or(now);
+        let grant = Grant { id: id.to_owned(), binding, expires_at };
+        let store = &self.shells.store;
+        let kept = match store.expire(now).await {
+            Ok(_) => store.keep(&KeptQuestion { grant, shown }).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = kept {
+            self.say_broken(&error);
+        }
+    }
+
+    /// Deletes a saved question that was answered.
+    async fn forget(&self, id: &str) {
+        if let Err(error) = self.shells.store.forget(id).await {
+            self.say_broken(&error);
         }
     }
 
@@ -312,6 +416,18 @@ impl Glimpse {
             age,
             expires: GOOD_FOR.saturating_sub(age),
         }
+    }
+}
+
+// === impl KeptQuestion ===
+
+impl KeptQuestion {
+    /// The question as the operator sees it; `None` if a newer version wrote it.
+    fn seen(&self, now: Timestamp) -> Option<OpenQuestion> {
+        let shown: OpenQuestion = serde_json::from_str(&self.shown).ok()?;
+        let left = self.grant.expires_at.duration_since(now);
+        let expires = Duration::try_from(left).unwrap_or_default().min(GOOD_FOR);
+        Some(OpenQuestion { expires, age: GOOD_FOR.saturating_sub(expires), ..shown })
     }
 }
 

@@ -26,7 +26,9 @@ use futures::FutureExt as _;
 use futures::future::{Either, select};
 use tracing::{debug, warn};
 
-pub use answer::{Answer, AnswerError, Answered, OpenQuestion, Stands};
+pub use answer::{
+    Answer, AnswerError, Answered, OpenQuestion, Stands, answer_kept, kept_questions,
+};
 pub use arguments::{Layout, Masks, ShownArguments};
 pub(crate) use digest::{digest, hex};
 pub use digest::{digest_of, policy_version};
@@ -182,6 +184,9 @@ impl Approvals {
         let question = Question { open: Some(waiting.id.clone()), ..question };
         let Decision { approval, open, waited } =
             others.ask(waiting, wait, &question, approver).await;
+        if let Some(id) = &open {
+            others.keep(id).await;
+        }
         // An answer from another shell was saved there.
         let approval = match approval {
             Approval::Yes(Ground::OtherShell, _) | Approval::No(_) => approval,

@@ -28,7 +28,7 @@ pub use listener::{Changes, Listener};
 pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
 pub use resources::ResourceLists;
 pub use rules::{NewRule, NotSaved, RuleBook};
-pub use store::{Binding, Grant, Store, StoreError};
+pub use store::{Binding, Grant, KeptQuestion, Store, StoreError};
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The port for state that must outlive a process: approvals that are not used yet.
+//! The port for state that must outlive a process: approvals that are not used yet, and questions
+//! whose calls were refused.
 
 use std::error::Error;
 
@@ -23,8 +24,21 @@ pub trait Store: Send + Sync {
     /// Returns the valid approvals, oldest first, at most `most`.
     fn list(&self, now: Timestamp, most: u32) -> BoxFuture<'_, Result<Vec<Grant>, StoreError>>;
 
-    /// Deletes expired approvals and returns their number.
+    /// Deletes expired approvals and questions, and returns the number of approvals.
     fn expire(&self, now: Timestamp) -> BoxFuture<'_, Result<u64, StoreError>>;
+
+    /// Saves a question, so that it can be answered after its process has ended.
+    fn keep<'a>(&'a self, question: &'a KeptQuestion) -> BoxFuture<'a, Result<(), StoreError>>;
+
+    /// Returns the questions that can still be answered, oldest first, at most `most`.
+    fn kept(
+        &self,
+        now: Timestamp,
+        most: u32,
+    ) -> BoxFuture<'_, Result<Vec<KeptQuestion>, StoreError>>;
+
+    /// Deletes a question. Returns false if there is none with this id.
+    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>>;
 }
 
 /// The one call that an approval is valid for.
@@ -51,6 +65,15 @@ pub struct Grant {
     pub binding: Binding,
     /// The time at which it expires.
     pub expires_at: Timestamp,
+}
+
+/// A question whose call was refused, and which can still be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptQuestion {
+    /// The approval that a yes gives; it expires when the question does.
+    pub grant: Grant,
+    /// The question as the operator sees it, without secrets, as JSON.
+    pub shown: String,
 }
 
 /// A failed operation of the store.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use capstan_hub::approvals::{Answer, Answered, Extent, OpenQuestion, OtherShells, Span};
 use capstan_hub::ports::{
-    Approval, Binding, BoxFuture, Grant, NewRule, NotSaved, RuleBook, Store, StoreError,
+    Approval, Binding, BoxFuture, Grant, KeptQuestion, NewRule, NotSaved, RuleBook, Store,
+    StoreError,
 };
 use capstan_hub::{Approvals, Call, Session};
 use capstan_model::{CallError, Caller, Front, Target};
@@ -32,6 +33,7 @@ pub(crate) struct Scene {
 #[derive(Default)]
 pub(crate) struct Kept {
     pub(crate) grants: Mutex<Vec<Grant>>,
+    pub(crate) questions: Mutex<Vec<KeptQuestion>>,
     pub(crate) broken: AtomicBool,
 }
 
@@ -185,6 +187,25 @@ impl Store for Kept {
 
     fn expire(&self, _: Timestamp) -> BoxFuture<'_, Result<u64, StoreError>> {
         ready(Ok(0)).boxed()
+    }
+
+    fn keep<'a>(&'a self, question: &'a KeptQuestion) -> BoxFuture<'a, Result<(), StoreError>> {
+        let done = self.check().map(|()| self.questions.lock().unwrap().push(question.clone()));
+        ready(done).boxed()
+    }
+
+    fn kept(&self, _: Timestamp, _: u32) -> BoxFuture<'_, Result<Vec<KeptQuestion>, StoreError>> {
+        ready(self.check().map(|()| self.questions.lock().unwrap().clone())).boxed()
+    }
+
+    fn forget<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let forgotten = self.check().map(|()| {
+            let mut questions = self.questions.lock().unwrap();
+            let before = questions.len();
+            questions.retain(|question| question.grant.id != id);
+            questions.len() < before
+        });
+        ready(forgotten).boxed()
     }
 }
 

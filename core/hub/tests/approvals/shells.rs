@@ -35,6 +35,32 @@ async fn a_call_that_another_shell_says_no_to_does_not_run() {
     assert_eq!(scene.grounds(), ["refused"]);
 }
 
+/// A gateway on standard input ends with its client; the operator answers later.
+#[tokio::test(start_paused = true)]
+async fn a_refused_call_leaves_its_question_in_the_store_until_it_is_answered() {
+    for answer in [ONCE, Answer::No] {
+        let scene = Scene::new();
+        let id = scene.refused("files__write", r#"{"token":"hunter2"}"#).await;
+        let kept = scene.store.questions.lock().unwrap().clone();
+        let [kept] = kept.as_slice() else { panic!("{kept:?}") };
+        assert_eq!(kept.grant.id, id);
+        assert!(kept.shown.contains("files__write") && !kept.shown.contains("hunter2"), "{kept:?}");
+        scene.answer(&id, answer).await;
+        assert!(scene.store.questions.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_no_takes_back_an_approval_that_is_not_used_yet() {
+    let scene = Scene::new();
+    let id = scene.refused("files__write", "{}").await;
+    scene.answer(&id, ONCE).await;
+    assert_eq!(scene.answer(&id, Answer::No).await, Answered::Refused);
+    assert!(scene.store.grants.lock().unwrap().is_empty());
+    let again = scene.world.hub.approvals().answer(&id, Answer::No).await;
+    assert!(matches!(again, Err(AnswerError::Unknown { .. })), "{again:?}");
+}
+
 /// Both answers are there before the call looks again; whichever it looks at first, it is a no.
 #[tokio::test(start_paused = true)]
 async fn of_two_answers_at_once_a_no_counts() {

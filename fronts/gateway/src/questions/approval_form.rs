@@ -6,7 +6,7 @@ use capstan_model::Effect;
 use capstan_safety::clean::quotable;
 use capstan_wire::{Json, compose, object};
 
-/// Approves only this call; the default.
+/// Approves only this call.
 const ONCE: &str = "once";
 
 /// Approves this tool permanently, in the operator's configuration.
@@ -28,12 +28,15 @@ pub(crate) fn form(question: &Question) -> Json {
     let words: Vec<(&str, &str)> = offers.iter().filter_map(|extent| word(*extent)).collect();
     let names: Vec<Json> = words.iter().map(|(name, _)| text(name)).collect();
     let titles: Vec<Json> = words.iter().map(|(_, title)| text(title)).collect();
+    // One question for each tool in a session, unless its user chooses otherwise.
+    let tool = Width::Item.as_str();
+    let default = words.iter().map(|(name, _)| *name).find(|name| *name == tool).unwrap_or(ONCE);
     let remember = compose::object(&[
         ("type", &text("string")),
         ("title", &text("And from now on")),
         ("enum", &compose::array(&names)),
         ("enumNames", &compose::array(&titles)),
-        ("default", &text(ONCE)),
+        ("default", &text(default)),
     ]);
     let mut fields = vec![("allow", &allow)];
     if names.len() > 1 {
@@ -166,6 +169,21 @@ mod tests {
         let message = object::get_string(&form(&question(all())), "message").unwrap();
         assert!(message.contains("`write` of the server `files`"), "{message}");
         assert!(message.contains(r#"{"path":"x","token":"***"}"#), "{message}");
+    }
+
+    #[test]
+    fn the_form_remembers_the_tool_for_the_session_unless_its_user_chooses_otherwise() {
+        let default = |offers| {
+            let form = form(&question(offers));
+            object::at_path(&form, "requestedSchema.properties.remember.default")
+                .map(|default| default.to_string())
+        };
+        assert_eq!(default(all()).as_deref(), Some(r#""tool""#));
+        let reads = Extent::Wider(Width::ServerReads, Span::Session);
+        assert_eq!(default(vec![Extent::Once, reads]).as_deref(), Some(r#""once""#));
+        // An answer that leaves it out approves this call only.
+        let bare = json(r#"{"action":"accept","content":{"allow":true}}"#);
+        assert_eq!(answer(&bare, &question(all())), Some(Extent::Once));
     }
 
     fn asked(item: &str, arguments: &str) -> String {
