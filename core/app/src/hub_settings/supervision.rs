@@ -109,7 +109,8 @@ fn program_parts(
         // Usually a script.
         parts.push(version(environment, &cwd.join(argument)).unwrap_or_default());
     }
-    parts.push(cwd.to_string_lossy().into_owned());
+    // A server without a folder of its own is one server, wherever it is used.
+    parts.extend(program.cwd.as_ref().map(|_| cwd.to_string_lossy().into_owned()));
     for (name, value) in &program.env {
         parts.extend([name.clone(), value.reveal().clone()]);
     }
