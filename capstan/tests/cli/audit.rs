@@ -73,7 +73,7 @@ fn a_person_reads_a_table() {
     settings.add_filter(r"( |-)+\d+\n", " [MS]\n");
     settings.bind(|| {
         insta::assert_snapshot!(ended.stdout, @"
-    TIME                      CALLER    FRONT  ITEM      VERDICT        RESULT          MS
+    TIME                  CALLER    FRONT  ITEM      VERDICT        RESULT          MS
     [TIME]  operator  cli    a__echo   ask (by_hand)  answered [MS]
     [TIME]  operator  cli    a__count  deny           policy_blocked [MS]
     [TIME]  operator  cli    a__fail   ask (by_hand)  tool_error [MS]

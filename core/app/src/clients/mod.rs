@@ -103,6 +103,7 @@ pub enum Installed {
     /// The file was changed.
     Changed {
         /// The backup of the previous text.
+        #[serde(skip_serializing_if = "Option::is_none")]
         backup: Option<PathBuf>,
     },
 }
@@ -118,6 +119,7 @@ pub enum Uninstalled {
     /// The file has been changed since, so only the entry was removed.
     TakenOut {
         /// The backup of the text from before the entry.
+        #[serde(skip_serializing_if = "Option::is_none")]
         backup: Option<PathBuf>,
     },
     /// The entry was not there.

@@ -9,7 +9,7 @@ use capstan_config::SourceFile;
 
 use super::{Check, Doctor};
 use crate::gateways::runtime_folder;
-use crate::{AuditWhole, Environment, FileFacts, Setup};
+use crate::{AppError, AuditWhole, Environment, FileFacts, Setup};
 
 /// Allowed difference between the clock and a file's time; the clocks of network drives differ.
 const SLACK: Duration = Duration::from_mins(5);
@@ -17,7 +17,11 @@ const SLACK: Duration = Duration::from_mins(5);
 // === impl Doctor ===
 
 impl Doctor {
-    pub(super) async fn check_environment(&self, setup: &Setup, listen: SocketAddr) -> Vec<Check> {
+    pub(super) async fn check_environment(
+        &self,
+        setup: &Setup,
+        listen: Result<SocketAddr, AppError>,
+    ) -> Vec<Check> {
         let environment = &*self.configs.environment;
         let mut checks: Vec<Check> = setup.files.iter().map(file).collect();
         checks.extend(shadowed(environment, setup));
@@ -25,7 +29,14 @@ impl Doctor {
         checks.extend(self.check_runtimes(setup).await);
         checks.push(folder(environment, "configuration folder", &environment.config));
         checks.push(folder(environment, "state folder", &environment.state));
-        checks.extend([self.control(), self.address(listen), self.keyring(), self.clock()]);
+        let address = match listen {
+            Ok(address) => self.address(address),
+            Err(failure) => {
+                let fix = failure.hint.unwrap_or_else(|| "correct `gateway.listen`".to_owned());
+                Check::error("gateway address", failure.message, fix)
+            }
+        };
+        checks.extend([self.control(), address, self.keyring(), self.clock()]);
         checks.push(self.database().await);
         checks.push(self.audit_log(setup));
         checks

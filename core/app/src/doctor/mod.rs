@@ -92,13 +92,7 @@ impl Doctor {
     /// Checks the configuration and the machine, including whether a gateway could listen on its
     /// address.
     pub async fn check(&self, setup: &Setup, listen: Result<SocketAddr, AppError>) -> Vec<Check> {
-        let mut checks = match listen {
-            Ok(listen) => self.check_environment(setup, listen).await,
-            Err(failure) => {
-                let fix = failure.hint.unwrap_or_else(|| "correct it".to_owned());
-                vec![Check::error("gateway address", failure.message, fix)]
-            }
-        };
+        let mut checks = self.check_environment(setup, listen).await;
         checks.extend(setup.loaded.problems.iter().map(of_problem));
         checks
     }

@@ -143,6 +143,12 @@ fn in_words(whole: &AuditWhole) -> String {
     format!("{counted}, none changed, removed or reordered{dropped}{told}{killed}")
 }
 
+/// A time without its fraction, which no reader of a table needs: `2026-11-18 12:09:33Z`.
+fn short_time(time: &str) -> String {
+    let (whole, _) = time.split_once('.').unwrap_or((time.trim_end_matches('Z'), ""));
+    format!("{}Z", whole.replacen('T', " ", 1))
+}
+
 fn cells(row: &AuditRow) -> Vec<String> {
     let server = text(row, "server");
     let item = match server.as_str() {
@@ -158,7 +164,7 @@ fn cells(row: &AuditRow) -> Vec<String> {
         ground => format!("{} ({ground})", text(row, "verdict")),
     };
     vec![
-        text(row, "time"),
+        short_time(&text(row, "time")),
         text(row, "caller"),
         text(row, "front"),
         item,

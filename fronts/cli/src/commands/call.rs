@@ -25,12 +25,15 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, AppE
     let message = format!("calling `{}`", args.tool);
     let person = Person::new(&context.print, manner, typed, &message);
     let file = args.output.as_deref();
-    check_folder(file)?;
+    check_writable(file)?;
     let max_tokens = context.print.max_tokens().filter(|_| file.is_none());
     let called = context.run(CallTool { name: args.tool.clone(), max_tokens }, person).await;
     let called = called.map_err(|error| with_full_name(context, args, error))?;
     match file.filter(|_| !called.is_error) {
-        Some(file) => save(context, file, &called.result)?,
+        Some(file) => save(context, file, &called.result).map_err(|failure| {
+            context.print.data(&answer::text(Kind::Tool, &called.result));
+            failure.hint("the call was made, and its answer is printed instead")
+        })?,
         None if context.print.wants_json() => context.print.bytes(called.result.as_bytes()),
         None => context.print.data(&answer::text(Kind::Tool, &called.result)),
     }
@@ -41,15 +44,33 @@ pub(crate) async fn run(context: &Context, args: &CallArgs) -> Result<Exit, AppE
     Ok(Exit::Ok)
 }
 
-/// Checks that a file can be created, before a call that may not be repeatable runs.
-fn check_folder(file: Option<&Path>) -> Result<(), AppError> {
+/// Checks that a file can be written, before a call that may not be repeatable runs.
+fn check_writable(file: Option<&Path>) -> Result<(), AppError> {
     let Some(file) = file else { return Ok(()) };
+    let is_new = !file.exists();
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    if folder.is_some_and(|folder| !folder.is_dir()) || file.is_dir() {
-        let problem = if file.is_dir() { "it is a folder" } else { "its folder does not exist" };
-        return Err(AppError::usage(format!("cannot write to {}: {problem}", file.display())));
+    let problem = if file.is_dir() {
+        Some("it is a folder")
+    } else {
+        folder.is_some_and(|folder| !folder.is_dir()).then_some("its folder does not exist")
+    };
+    if let Some(problem) = problem {
+        return Err(unwritable(file, problem));
     }
-    Ok(())
+    match std::fs::OpenOptions::new().append(true).create(true).open(file) {
+        Ok(_) if is_new => {
+            // An unused file must not stay if the call is refused.
+            drop(std::fs::remove_file(file));
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+        Err(error) => Err(unwritable(file, error)),
+    }
+}
+
+fn unwritable(file: &Path, problem: impl std::fmt::Display) -> AppError {
+    let failure = AppError::usage(format!("cannot write to {}: {problem}", file.display()));
+    failure.hint("nothing was called; name a file in a folder that you can write to")
 }
 
 /// Writes an answer to a file: its images and other bytes, else its text.

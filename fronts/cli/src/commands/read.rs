@@ -61,4 +61,5 @@ fn deliver(context: &Context, file: Option<&Path>, result: &Json) -> Result<Exit
 pub(super) fn write(file: &Path, bytes: &[u8]) -> Result<(), AppError> {
     std::fs::write(file, bytes)
         .map_err(|error| AppError::usage(format!("cannot write to {}: {error}", file.display())))
+        .map_err(|failure| failure.hint("name a file in a folder that you can write to"))
 }
