@@ -3,7 +3,7 @@
 //! [`Database`] is the store of one operator: one file, opened at the first query, and shared by
 //! all processes of the operator. `pins` stores the pinned definitions, `usage` the number of calls
 //! per server; `schema` migrates an older file. `open` checks that the file is intact, with the
-//! help of `pinned_servers`; `backup` keeps a damaged one.
+//! help of `pinned_servers`; `backup` keeps a damaged one. `snapshot` spares lists the database.
 //!
 //! The statements use only what `SQLite` and `PostgreSQL` have in common, so that a server can
 //! replace the file.
@@ -14,6 +14,7 @@ mod lock;
 mod open;
 mod pins;
 mod schema;
+mod snapshot;
 mod usage;
 mod pinned_servers;
 
@@ -28,6 +29,7 @@ use tokio::sync::OnceCell;
 
 use damage::is_damage;
 use open::{FileId, Opened, Opening};
+pub use snapshot::ListStore;
 
 /// Number of attempts to open a file that is replaced repeatedly.
 const TRIES: u32 = 3;
