@@ -2,18 +2,22 @@
 
 use std::io;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use capstan_testkit::process;
 
+/// The options of valgrind that count instructions.
+pub(crate) const COUNTING: [&str; 2] = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
+
 /// Instructions of a whole run with these words.
 pub(crate) fn instructions(program: &Path, words: &[String]) -> anyhow::Result<u64> {
-    let output = process::command("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(program)
-        .args(words)
-        .output();
-    let output = match output {
+    counted(process::command("valgrind").args(COUNTING).arg(program).args(words))
+}
+
+/// Instructions of a run of valgrind with [`COUNTING`].
+pub(crate) fn counted(command: &mut Command) -> anyhow::Result<u64> {
+    let output = match command.output() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             bail!("`valgrind` is not installed, so instructions cannot be counted")
         }

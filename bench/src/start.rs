@@ -137,14 +137,23 @@ impl Report {
             "0".to_owned(),
         ]);
         write!(io::stdout(), "{table}")?;
+        let count = |count: Option<f64>| count.map_or_else(|| "-".to_owned(), number);
         let mut table = Table::new(["command", "ms", "--version, ms", "ratio", "goal"]);
         for command in &self.commands {
+            let name = format!("{} with {} servers", command.command, command.servers);
             table.row([
-                format!("{} with {} servers", command.command, command.servers),
+                name.clone(),
                 number(command.command_ms),
                 number(command.version_ms),
                 format!("{:.2}", command.ratio),
                 format!("≤ {}", command.max_ratio),
+            ]);
+            table.row([
+                format!("{name}, million instructions"),
+                count(command.instructions_m),
+                count(command.version_instructions_m),
+                String::new(),
+                String::new(),
             ]);
         }
         write!(io::stdout(), "{table}")?;

@@ -7,10 +7,10 @@ use capstan_app::hub_settings::{self, ApprovalPorts, Before, ClientTransport};
 use capstan_app::{AppError, BuildHub, Configs, Environment, HubPurpose, SavedRules, Setup, Usage};
 use capstan_config::Loaded;
 use capstan_hub::life::{Supervisor, SupervisorPorts};
-use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, RuleBook};
+use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, PinStore, RuleBook};
 use capstan_hub::{Hub, HubBuilder};
 use capstan_mcp::Others;
-use capstan_store::Database;
+use capstan_store::{Database, ListStore};
 
 use crate::assemble;
 use crate::demo;
@@ -24,6 +24,8 @@ pub(crate) struct Adapters {
     pub(crate) environment: Arc<Environment>,
     pub(crate) configs: Arc<Configs>,
     pub(crate) database: Arc<Database>,
+    /// The database, for lists only.
+    lists: Arc<ListStore>,
     pub(crate) machine: Arc<LocalMachine>,
     pub(crate) names: Arc<CacheFolder>,
     pub(crate) usage: Arc<Usage>,
@@ -46,14 +48,16 @@ impl Adapters {
             clock: SystemClock::shared(),
             demo: demo::config,
         };
+        let lists = Arc::new(ListStore::new(Arc::clone(&database)));
         let machine = LocalMachine { environment: here(), database: Arc::clone(&database) };
         Self {
             configs: Arc::new(configs),
             machine: Arc::new(machine),
             names: Arc::new(CacheFolder(here())),
-            usage: Arc::new(Usage { log: Arc::<Database>::clone(&database) }),
+            usage: Arc::new(Usage { log: Arc::<ListStore>::clone(&lists) }),
             environment,
             database,
+            lists,
         }
     }
 
@@ -65,7 +69,8 @@ impl Adapters {
         before: Option<&Before<'_>>,
     ) -> Result<HubBuilder, AppError> {
         let loaded = &setup.loaded;
-        let hub = assemble::hub(self, loaded, Others::Clients, before);
+        let pins = Arc::<Database>::clone(&self.database);
+        let hub = assemble::hub(self, loaded, Others::Clients, pins, before);
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         hub_settings::widen(&mut hub);
         let ports = self.approval_ports(loaded, &hub);
@@ -77,7 +82,8 @@ impl Adapters {
         Ok(hub)
     }
 
-    /// Lets the servers of a command be listed from saved lists.
+    /// Lets the servers of a command be listed from saved lists, and saves every list that a server
+    /// sends. Calls use only the lists of running servers, so saving is all they get from it.
     fn save_lists(&self, hub: &mut HubBuilder, loaded: &Loaded) {
         let supervisor = Supervisor::new(SupervisorPorts {
             clock: Arc::clone(&hub.clock),
@@ -106,13 +112,15 @@ impl Adapters {
 impl BuildHub for Adapters {
     fn build(&self, setup: &Setup, purpose: HubPurpose) -> Result<Hub, AppError> {
         let loaded = &setup.loaded;
-        let hub = assemble::hub(self, loaded, Others::People, None);
+        let pins: Arc<dyn PinStore> = match purpose {
+            HubPurpose::Calls => Arc::<Database>::clone(&self.database),
+            HubPurpose::Lists => Arc::<ListStore>::clone(&self.lists),
+        };
+        let hub = assemble::hub(self, loaded, Others::People, pins, None);
         let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
         let ports = self.approval_ports(loaded, &hub);
         hub.approvals = Arc::new(hub_settings::command_approvals(loaded, ports));
-        if purpose == HubPurpose::Lists {
-            self.save_lists(&mut hub, loaded);
-        }
+        self.save_lists(&mut hub, loaded);
         Ok(hub.build())
     }
 }

@@ -16,12 +16,11 @@ use capstan_audit::JsonLines;
 use capstan_config::{
     Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
 };
-use capstan_hub::ports::{AuditLog, Backend, Changes, Listener, Settling, Unwritten};
+use capstan_hub::ports::{AuditLog, Backend, Changes, Listener, PinStore, Settling, Unwritten};
 use capstan_hub::{Entry, HubBuilder, Spills};
 use capstan_mcp::settings::{Elicitation, Withheld, max_message};
 use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_model::Secret;
-use capstan_store::Database;
 
 use crate::adapters::Adapters;
 use crate::answers::StateAnswers;
@@ -33,6 +32,7 @@ pub(crate) fn hub(
     adapters: &Adapters,
     loaded: &Arc<Loaded>,
     others: Others,
+    pins: Arc<dyn PinStore>,
     before: Option<&Before<'_>>,
 ) -> anyhow::Result<HubBuilder> {
     let environment = &*adapters.environment;
@@ -49,7 +49,6 @@ pub(crate) fn hub(
         let files = StateAnswers::shared(environment);
         hub.spills = Some(Arc::new(Spills::new(files, Arc::clone(&hub.clock))));
     }
-    let pins = Arc::<Database>::clone(&adapters.database);
     hub_settings::apply(&mut hub, loaded, policy, pins, before);
     let assembly = Assembly {
         environment,

@@ -2,8 +2,9 @@
 //!
 //! [`Database`] is the store of one operator: one file, opened at the first query, and shared by
 //! all processes of the operator. `pins` stores the pinned definitions, `questions` the open
-//! questions, `usage` the number of calls per server; `schema` migrates an older file. `open` checks that the file is intact, with the
-//! help of `pinned_servers`; `backup` keeps a damaged one.
+//! questions, `usage` the number of calls per server; `schema` migrates an older file. `open`
+//! checks that the file is intact, with the help of `pinned_servers`; `backup` keeps a damaged one.
+//! `snapshot` spares lists the database.
 //!
 //! The statements use only what `SQLite` and `PostgreSQL` have in common, so that a server can
 //! replace the file.
@@ -15,6 +16,7 @@ mod open;
 mod pins;
 mod questions;
 mod schema;
+mod snapshot;
 mod usage;
 mod pinned_servers;
 
@@ -29,6 +31,7 @@ use tokio::sync::OnceCell;
 
 use damage::is_damage;
 use open::{FileId, Opened, Opening};
+pub use snapshot::ListStore;
 
 /// Number of attempts to open a file that is replaced repeatedly.
 const TRIES: u32 = 3;

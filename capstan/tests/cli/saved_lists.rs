@@ -120,6 +120,26 @@ fn refresh_asks_the_servers_and_keeps_what_they_say() {
 }
 
 #[test]
+fn a_call_keeps_the_list_of_the_server_that_it_has_connected() {
+    let world = with_noting(&["a", "b"]);
+    let tools = || ok_json(&world, "tools a").as_array().unwrap().len();
+    let before = tools();
+    fs::write(world.home().join("options"), "--tools 2").unwrap();
+    ends_with(run(&world, "call a__echo text=hi"), 0);
+    assert_eq!(tools(), before + 2);
+    assert_eq!(starts(&world), ["a", "a"], "nothing else was started");
+    // It says nothing about the lists that the call did not need.
+    ends_with(run(&world, "call b__echo text=hi"), 0);
+    let listed = ok_json(&world, "list");
+    let b = row(&listed, "name", "b");
+    assert_eq!(
+        json!([b["state"], b["tools"], b["incomplete"]]),
+        json!(["cached", before + 2, true])
+    );
+    assert_eq!(starts(&world), ["a", "a", "b"]);
+}
+
+#[test]
 fn only_a_server_that_was_never_seen_is_started() {
     let world = with_noting(&["a"]);
     ends_with(run(&world, "tools"), 0);

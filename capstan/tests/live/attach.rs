@@ -205,6 +205,21 @@ fn plain_reading_commands_use_the_servers_of_a_running_gateway() {
     assert_eq!(std::fs::read_to_string(&starts).unwrap(), "x\n");
 }
 
+#[test]
+fn a_server_that_is_added_is_connected_by_the_gateway_that_runs() {
+    let world = with(&format!("{ALL}{}", fixture("f", &[])));
+    let mut scene = Scene::start(&world);
+    let starts = world.home().join("starts");
+    let program = binary("capstan-fixture").display().to_string();
+    let script = format!("echo x >> {}; exec {program}", starts.display());
+    let added = world.capstan(["add", "--check", "--json", "g", "sh", "-c", &script]).run();
+    let told: Value = serde_json::from_str(&added.stdout).unwrap();
+    let checked = &told["checked"][0];
+    assert!(checked["server"] == "g" && checked["tools"].as_u64() > Some(0), "{told}");
+    scene.appears("g__echo");
+    assert_eq!(std::fs::read_to_string(&starts).unwrap(), "x\n", "it was started once");
+}
+
 /// The same words with a gateway and without one.
 #[track_caller]
 fn check(config: &str, words: &[&str], stdin: &str, code: i32) {

@@ -39,7 +39,7 @@ pub trait BuildHub: Send + Sync {
 /// The purpose of a command's hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HubPurpose {
-    /// Calls. Servers are asked for their lists.
+    /// Calls. Servers are asked for the lists that a call needs, which are saved.
     Calls,
     /// Lists. Saved lists are used, and those of servers that are asked are saved.
     Lists,

@@ -70,7 +70,13 @@ pub(crate) struct Context {
     destination: Destination,
     /// True if the traffic with servers is shown.
     debug: bool,
-    hub: OnceLock<Arc<Hub>>,
+    hub: OnceLock<OwnHub>,
+}
+
+/// The hub of this process.
+struct OwnHub {
+    hub: Arc<Hub>,
+    purpose: HubPurpose,
 }
 
 // === impl Context ===
@@ -118,7 +124,7 @@ impl Context {
     pub(crate) fn local(&self, purpose: HubPurpose) -> Result<Local, AppError> {
         let setup = self.app.configs.load(&self.selection)?.checked()?;
         self.hub(&setup, purpose)?;
-        let hub = self.hub.get().map(Arc::clone);
+        let hub = self.hub.get().map(|own| Arc::clone(&own.hub));
         Ok(Local {
             hub: hub.ok_or_else(|| AppError::internal("the hub could not be built"))?,
             names: (!self.selection.demo).then(|| Arc::clone(&self.app.names)),
@@ -167,26 +173,31 @@ impl Context {
         if self.hub.get().is_none() {
             let hub = Arc::new(self.app.hubs.build(setup, purpose)?);
             // Only this thread sets it, so it cannot have been set in the meantime.
-            drop(self.hub.set(hub));
+            drop(self.hub.set(OwnHub { hub, purpose }));
         }
         self.hub
             .get()
-            .map(AsRef::as_ref)
+            .map(|own| &*own.hub)
             .ok_or_else(|| AppError::internal("the hub could not be built"))
     }
 
     /// Saves the lists of the servers that were started for this command, so that the next one need
     /// not start them.
+    ///
+    /// After a call, the list that it has asked for is saved already, and no other one is asked for.
     pub(crate) async fn save_lists(&self) {
-        if let Some(hub) = self.hub.get() {
-            // A server that is too slow is asked again by the next command.
-            drop(tokio::time::timeout(SAVE_WAIT, hub.save_lists()).await);
+        match self.hub.get() {
+            Some(OwnHub { hub, purpose: HubPurpose::Lists }) => {
+                // A server that is too slow is asked again by the next command.
+                drop(tokio::time::timeout(SAVE_WAIT, hub.save_lists()).await);
+            }
+            Some(OwnHub { purpose: HubPurpose::Calls, .. }) | None => {}
         }
     }
 
     /// Stops every server that was started for this command.
     pub(crate) async fn close(&self) {
-        if let Some(hub) = self.hub.get() {
+        if let Some(OwnHub { hub, .. }) = self.hub.get() {
             hub.close().await;
         }
     }

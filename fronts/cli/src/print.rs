@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::io::Write;
 use std::sync::OnceLock;
 
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use capstan_app::AppError;
 use capstan_config::{Problem, Severity, SourceFile};
@@ -226,8 +228,9 @@ pub(crate) fn log_as_json() {
 
 /// Writes a line to stderr; colours are removed if they are not supported.
 pub(crate) fn write_note(text: &str) {
-    let mut err = anstream::stderr().lock();
-    drop(writeln!(err, "{text}"));
+    let mut err = std::io::stderr().lock();
+    let text = format!("{text}\n");
+    drop(err.write_all(styled(&text, AutoStream::choice(&err)).as_bytes()));
 }
 
 /// Clears the line of the cursor and everything below it: the key that a terminal has echoed, and a
@@ -241,8 +244,18 @@ pub(crate) fn clear_line() {
 
 /// Writes data to stdout; colours are removed if they are not supported.
 pub(crate) fn write_data(text: &str) {
-    let mut out = anstream::stdout().lock();
-    note_loss(write!(out, "{text}").and_then(|()| out.flush()));
+    let mut out = std::io::stdout().lock();
+    let text = styled(text, AutoStream::choice(&out));
+    note_loss(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Removes colours if they are not supported. The result is written at once: a system call for each
+/// line takes longer than everything else about a long table.
+fn styled(text: &str, choice: ColorChoice) -> Cow<'_, str> {
+    match choice {
+        ColorChoice::Never => Cow::Owned(strip_str(text).to_string()),
+        ColorChoice::Auto | ColorChoice::AlwaysAnsi | ColorChoice::Always => Cow::Borrowed(text),
+    }
 }
 
 /// Writes bytes to stdout unchanged.

@@ -78,7 +78,7 @@ fn grid(headers: &[&str], rows: &[Vec<String>]) -> Vec<Vec<Cell>> {
 
 /// Prints a grid in lines of at most this width.
 fn fit(mut grid: Vec<Vec<Cell>>, width: Option<usize>) -> String {
-    let Some(width) = width else { return lay_out(&grid, &[]) };
+    let Some(width) = width else { return in_columns(&grid) };
     if total(&content_widths(&grid)) > width {
         drop_columns_without_values(&mut grid);
     }
@@ -133,17 +133,53 @@ impl Tone {
             _ => Self::Plain,
         }
     }
+
+    /// The escapes before and after a cell, as the library for tables writes them.
+    fn escapes(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Plain => ("", ""),
+            Self::Good => ("\x1b[38;5;2m", "\x1b[39m"),
+            Self::Warning => ("\x1b[38;5;3m", "\x1b[39m"),
+            Self::Bad => ("\x1b[38;5;1m", "\x1b[39m"),
+            Self::Faint => ("\x1b[2m", "\x1b[0m"),
+        }
+    }
 }
 
-/// Prints a grid in columns of these widths; without widths, nothing is cut.
+/// Prints a grid in columns that are as wide as their content.
+///
+/// Commands that list many tools spend most of their time on output, so nothing is done here that a
+/// table without limits does not need.
+fn in_columns(grid: &[Vec<Cell>]) -> String {
+    let widths = content_widths(grid);
+    let last = widths.len().saturating_sub(1);
+    let mut text = String::with_capacity(grid.len() * (total(&widths) + 1));
+    for (number, row) in grid.iter().enumerate() {
+        if number > 0 {
+            text.push('\n');
+        }
+        let start = text.len();
+        for (index, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if index == last { 0 } else { usize::from(GAP) };
+            let spaces = width.saturating_sub(columns(&cell.text)) + gap;
+            let (on, off) = cell.tone.escapes();
+            text.push_str(on);
+            text.push_str(&cell.text);
+            text.extend(std::iter::repeat_n(' ', spaces));
+            text.push_str(off);
+        }
+        let line = text.get(start..).unwrap_or_default();
+        text.truncate(start + line.trim_end().len());
+    }
+    text
+}
+
+/// Prints a grid in columns of these widths.
 fn lay_out(grid: &[Vec<Cell>], widths: &[usize]) -> String {
     let mut table = Table::new();
-    let dynamic =
-        if widths.is_empty() { ContentArrangement::Disabled } else { ContentArrangement::Dynamic };
+    let dynamic = ContentArrangement::Dynamic;
     table.force_no_tty().enforce_styling().load_style(NOTHING).set_content_arrangement(dynamic);
-    if !widths.is_empty() {
-        table.set_width(u16::try_from(total(widths)).unwrap_or(u16::MAX));
-    }
+    table.set_width(u16::try_from(total(widths)).unwrap_or(u16::MAX));
     table.add_rows(grid.iter().map(|row| cells(row, widths)));
     let last = table.column_count().saturating_sub(1);
     for (index, column) in table.column_iter_mut().enumerate() {
@@ -179,9 +215,7 @@ fn cells(row: &[Cell], widths: &[usize]) -> Row {
         }
     };
     let mut row: Row = row.iter().enumerate().map(cell).collect::<Vec<_>>().into();
-    if !widths.is_empty() {
-        row.max_height(MAX_LINES);
-    }
+    row.max_height(MAX_LINES);
     row
 }
 
@@ -207,10 +241,15 @@ fn content_widths(grid: &[Vec<Cell>]) -> Vec<usize> {
     let mut widths = vec![0; grid.iter().map(Vec::len).max().unwrap_or(0)];
     for row in grid {
         for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.text.width().max(*width);
+            *width = columns(&cell.text).max(*width);
         }
     }
     widths
+}
+
+/// The number of columns that a cleaned text takes.
+fn columns(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.width() }
 }
 
 /// The width of a line with columns of these widths and the gaps between them.
@@ -366,6 +405,21 @@ mod tests {
         );
         assert!(text.ends_with("failed"), "{text:?}");
         assert_eq!(table(&["STATE", "NAME"], &rows, Some(80)), "STATE   NAME\nfailed  failed");
+    }
+
+    #[test]
+    fn a_table_without_limits_looks_like_one_with_room_for_all() {
+        let rows = rows(&[
+            &["connected", "世界", "allow"],
+            &["disabled", "x", "a longer text in the last column"],
+            &["failed"],
+            &["asked", "", ""],
+            &["write", "é", ""],
+        ]);
+        for headers in [["STATE", "NAME", "VERDICT"], ["STATE", "EFFECT", "TEXT"]] {
+            let wide = coloured_table(&headers, &rows, Some(500));
+            assert_eq!(coloured_table(&headers, &rows, None), wide);
+        }
     }
 
     #[test]

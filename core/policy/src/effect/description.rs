@@ -3,9 +3,14 @@
 //! It uses the first verb of the first sentence, the verbs joined to it, and statements of later
 //! sentences about the tool.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
 use super::foreign;
 use super::sentence::{lower, sentences, without_label};
-use super::words::{self, Form, Sense, among};
+use super::word_list::{Phrases, WordList, mentions};
+use super::words::{self, Form, Sense};
 
 /// The evidence in a description.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,45 +72,61 @@ enum VerbDistance {
 const MAX_BEFORE_HEAD: usize = 16;
 
 /// Words before a verb that carry no meaning: "This tool allows you to …".
-const LEAD_INS: &str = "this tool tools the a an that which use used using to for you your user users \
+static LEAD_INS: WordList = WordList::new(
+    "this tool tools the a an that which use used using to for you your user users \
     agent agents assistant model llm ai function command api endpoint method utility allows allow \
     lets let helps help can will may it is be simple mcp server also please optionally and or \
     description summary purpose important note step simply only claude able always either both \
-    deprecated beta experimental preferred primary main";
+    deprecated beta experimental preferred primary main",
+);
 
 /// First words of a later sentence that is about the tool.
-const ABOUT_ITSELF: &str = "this tool it also will then automatically optionally the function command \
-    operation action call can may be used to if needed and";
+static ABOUT_ITSELF: WordList = WordList::new(
+    "this tool it also will then automatically optionally the function command \
+    operation action call can may be used to if needed and",
+);
 
 /// Verbs whose meaning depends on their noun, and nouns that make them reads.
-const LIGHT: &str = "perform run execute conduct do make initiate carry submit issue";
-const READING_NOUNS: &str = "search searches query queries lookup lookups analysis comparison \
-    research";
-const COMPUTING_NOUNS: &str = "arithmetic calculation calculations computation computations \
-    conversion conversions validation estimation";
+static LIGHT: WordList =
+    WordList::new("perform run execute conduct do make initiate carry submit issue");
+static READING_NOUNS: WordList = WordList::new(
+    "search searches query queries lookup lookups analysis comparison \
+    research",
+);
+static COMPUTING_NOUNS: WordList = WordList::new(
+    "arithmetic calculation calculations computation computations \
+    conversion conversions validation estimation",
+);
 
 /// Objects that someone is given, and objects that are handed in: "Gives a role to a member".
-const GIVEN: &str = "role roles permission permissions access credit credits points item items \
-    reward kudos money gift award badge feedback consent approval";
-const HANDED_IN: &str = "feedback consent rating input answer approval credentials";
+static GIVEN: WordList = WordList::new(
+    "role roles permission permissions access credit credits points item items \
+    reward kudos money gift award badge feedback consent approval",
+);
+static HANDED_IN: WordList =
+    WordList::new("feedback consent rating input answer approval credentials");
 
 /// Words after "reports" when it announces a result: "Reports the slowest queries".
-const REPORTED: &str = "the on which how whether all";
+static REPORTED: WordList = WordList::new("the on which how whether all");
 
 /// First words of a description that names information: "Latest exchange rates".
-const STATES: &str = "current latest recent available upcoming historical live number";
+static STATES: WordList =
+    WordList::new("current latest recent available upcoming historical live number");
 
 /// Words before which a change is a verb: "to deploy", "and deploy".
-const BEFORE_VERBS: &str = "to will can may and or then also , / & you";
+static BEFORE_VERBS: WordList = WordList::new("to will can may and or then also , / & you");
 
 /// Objects for which "check" means to click.
-const BOXES: &str = "checkbox checkboxes radio box boxes toggle";
+static BOXES: WordList = WordList::new("checkbox checkboxes radio box boxes toggle");
 
-const NEGATIONS: &str = "not never without no cannot don't doesn't won't nor neither avoid instead \
-    isn't before after unless when once";
+static NEGATIONS: WordList = WordList::new(
+    "not never without no cannot don't doesn't won't nor neither avoid instead \
+    isn't before after unless when once",
+);
 
 /// Words that follow a noun.
-const AFTER_NOUNS: &str = "of in for from on with by and or , / that which to as at are is were";
+static AFTER_NOUNS: WordList =
+    WordList::new("of in for from on with by and or , / that which to as at are is were");
 
 /// Verbs of change that later sentences use for a tool's input: "Accepts a name".
 const TAKES: [&str; 8] =
@@ -192,8 +213,8 @@ fn head(words: &[&str]) -> Option<(usize, Action)> {
         if words::tells(word) && (!is_inside || word.ends_with('s')) {
             let mut objects = words.iter().skip(at + 1).take(3);
             let hands_over = match word.trim_end_matches('s') {
-                "give" => objects.any(|object| among(GIVEN, object)),
-                "provide" => objects.any(|object| among(HANDED_IN, object)),
+                "give" => objects.any(|object| GIVEN.has(object)),
+                "provide" => objects.any(|object| HANDED_IN.has(object)),
                 _ => false,
             };
             return Some((at, if hands_over { Action::Acts } else { Action::Reads }));
@@ -203,7 +224,7 @@ fn head(words: &[&str]) -> Option<(usize, Action)> {
                 Form::Base => !is_inside || matches!(before, "to" | "will" | "can" | "may"),
                 // "Records changes", but "Records of a person".
                 Form::Third if sense == Sense::Thing => {
-                    words::leads_to_object(after) || !(is_inside || among(AFTER_NOUNS, after))
+                    words::leads_to_object(after) || !(is_inside || AFTER_NOUNS.has(after))
                 }
                 Form::Third if sense == Sense::Looks => !is_inside || words::leads_to_object(after),
                 // Within a sentence, a plural is more likely than a verb.
@@ -224,7 +245,7 @@ fn head(words: &[&str]) -> Option<(usize, Action)> {
 /// The words of a sentence that do not stand where a verb stands.
 fn nouns(words: &[&str]) -> Vec<String> {
     let pairs = words.iter().zip(words.iter().skip(1));
-    let leads_verb = |before: &str| among(BEFORE_VERBS, before) || words::verb(before).is_some();
+    let leads_verb = |before: &str| BEFORE_VERBS.has(before) || words::verb(before).is_some();
     let inner = pairs.filter(|(before, _)| !leads_verb(before)).map(|(_, word)| *word);
     inner.map(str::to_owned).collect()
 }
@@ -232,10 +253,10 @@ fn nouns(words: &[&str]) -> Vec<String> {
 /// True if a sentence without a verb names information: "Map meta data for a season".
 fn is_information(words: &[&str]) -> bool {
     let changes = |word: &&str| words::verb(word).is_some_and(|(sense, _)| sense.is_change());
-    let phrase = words.iter().position(|word| among(AFTER_NOUNS, word)).unwrap_or(words.len());
+    let phrase = words.iter().position(|word| AFTER_NOUNS.has(word)).unwrap_or(words.len());
     let noun = phrase.checked_sub(1).and_then(|at| words.get(at));
     let is_named = noun.is_some_and(|noun| words::is_information(noun))
-        || words.first().is_some_and(|first| among(STATES, first));
+        || words.first().is_some_and(|first| STATES.has(first));
     is_named && !words.iter().any(changes)
 }
 
@@ -246,7 +267,7 @@ fn is_lead_in(word: &str, rest: &[&str]) -> bool {
         "set" => rest.first() == Some(&"of"),
         _ => {
             let is_adverb = word.len() > 4 && word.ends_with("ly") && words::base(word).is_none();
-            is_adverb || among(LEAD_INS, word) || !word.starts_with(char::is_alphabetic)
+            is_adverb || LEAD_INS.has(word) || !word.starts_with(char::is_alphabetic)
         }
     }
 }
@@ -255,10 +276,10 @@ fn is_lead_in(word: &str, rest: &[&str]) -> bool {
 fn taken(word: &str, sense: Sense, rest: &[&str]) -> Action {
     let stem = word.strip_suffix('s').unwrap_or(word);
     let near = || rest.iter().take(6).copied();
-    if among(LIGHT, stem) && near().any(|word| among(READING_NOUNS, word)) {
+    if LIGHT.has(stem) && near().any(|word| READING_NOUNS.has(word)) {
         return Action::Looks;
     }
-    if among(LIGHT, stem) && near().any(|word| among(COMPUTING_NOUNS, word)) {
+    if LIGHT.has(stem) && near().any(|word| COMPUTING_NOUNS.has(word)) {
         return Action::Computes;
     }
     if words::changes_object(stem, near()) {
@@ -266,9 +287,7 @@ fn taken(word: &str, sense: Sense, rest: &[&str]) -> Action {
     }
     match stem {
         "resolve" if words::is_looked_up(rest.iter().take(12).copied()) => return Action::Reads,
-        "report"
-            if word == "reports" && near().next().is_some_and(|next| among(REPORTED, next)) =>
-        {
+        "report" if word == "reports" && near().next().is_some_and(|next| REPORTED.has(next)) => {
             return Action::Reads;
         }
         "print" if words::is_printed(near()) => return Action::Reads,
@@ -280,7 +299,7 @@ fn taken(word: &str, sense: Sense, rest: &[&str]) -> Action {
         _ => {}
     }
     // Checking a box changes it.
-    if stem == "check" && rest.iter().take(6).any(|word| among(BOXES, word)) {
+    if stem == "check" && rest.iter().take(6).any(|word| BOXES.has(word)) {
         return Action::Acts;
     }
     match sense {
@@ -299,15 +318,17 @@ fn taken(word: &str, sense: Sense, rest: &[&str]) -> Action {
 
 /// True if a page or a screen is pictured, not a volume or a machine.
 fn takes_picture(verb: &str, rest: &[&str]) -> bool {
-    const SEEN: &str = "page webpage screen browser window element accessibility dom viewport tab \
-        desktop display app";
+    static SEEN: WordList = WordList::new(
+        "page webpage screen browser window element accessibility dom viewport tab \
+        desktop display app",
+    );
     let has = |found: &dyn Fn(&str) -> bool| rest.iter().take(12).any(|word| found(word));
     let is_picture = |word: &str| word.starts_with("screenshot") || word.starts_with("snapshot");
     let is_memory = has(&|word| matches!(word, "heap" | "memory" | "heapsnapshot"));
     matches!(verb, "take" | "make" | "grab" | "capture" | "screenshot")
         && !is_memory
         && (verb == "screenshot" || has(&is_picture))
-        && has(&|word| among(SEEN, word))
+        && has(&|word| SEEN.has(word))
 }
 
 /// Finds a verb of change that is joined to the head: "get or update", "finds a mail and marks it".
@@ -339,10 +360,12 @@ fn joined(words: &[&str], head: usize) -> Option<String> {
 
 /// Detects that the result is stored: "Scrapes a page *into* the knowledge base".
 fn stored(words: &[&str], head: usize) -> Option<String> {
-    const KEPT: &str = "knowledge database memory index store storage workspace file files folder \
-        directory collection table disk clipboard";
+    static KEPT: WordList = WordList::new(
+        "knowledge database memory index store storage workspace file files folder \
+        directory collection table disk clipboard",
+    );
     let at = words.iter().skip(head).position(|word| *word == "into")?;
-    let target = words.iter().skip(head + at + 1).take(5).find(|word| among(KEPT, word))?;
+    let target = words.iter().skip(head + at + 1).take(5).find(|word| KEPT.has(word))?;
     Some(format!("into … {target}"))
 }
 
@@ -368,7 +391,7 @@ fn is_joined_verb(word: &str, sense: Sense, form: Form, next: &str, link: VerbDi
 fn is_negated(words: &[&str], at: usize) -> bool {
     let start = at.saturating_sub(4);
     let near = words.get(start..at).unwrap_or_default();
-    near.iter().any(|word| among(NEGATIONS, word))
+    near.iter().any(|word| NEGATIONS.has(word))
 }
 
 /// A change that a later sentence attributes to the tool itself.
@@ -385,7 +408,7 @@ fn later(first: &[&str], rest: &[Vec<&str>]) -> Option<String> {
 }
 
 fn about_itself(words: &[&str]) -> Option<String> {
-    let is_filler = |word: &&str| among(ABOUT_ITSELF, word) || word.ends_with("ly");
+    let is_filler = |word: &&str| ABOUT_ITSELF.has(word) || word.ends_with("ly");
     let at = words.iter().position(|word| !is_filler(word))?;
     let word = words.get(at)?;
     let (sense, form) = words::verb(word)?;
@@ -430,6 +453,10 @@ fn is_change(participle: &str) -> bool {
 }
 
 fn claims_read(text: &str) -> bool {
+    static CLAIMED: Phrases = LazyLock::new(|| AhoCorasick::new(CLAIMS).ok());
+    if !mentions(text, &CLAIMED) {
+        return false;
+    }
     CLAIMS.iter().any(|claim| {
         let Some((before, after)) = text.split_once(claim) else { return false };
         // A tool that is disabled in a read-only mode is not a read.

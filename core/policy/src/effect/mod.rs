@@ -9,6 +9,7 @@ mod description;
 mod sentence;
 mod foreign;
 mod schema;
+mod word_list;
 mod words;
 
 use capstan_model::{Effect, Trust};

@@ -3,7 +3,7 @@
 use capstan_wire::{Json, object};
 
 use super::name::{self, Verb};
-use super::words::among;
+use super::word_list::WordList;
 
 /// The evidence in the arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,32 +41,42 @@ const MAX_BYTES: usize = 256 * 1024;
 const MAX_ARGUMENTS: usize = 200;
 const MAX_CHOICES: usize = 100;
 
-const OF_CHANGE: &str = "dry_run overwrite upsert if_not_exists if_exists commit_message confirm \
+static OF_CHANGE: WordList = WordList::new(
+    "dry_run overwrite upsert if_not_exists if_exists commit_message confirm \
     confirmation confirmed skip_confirmation idempotency_key allow_overwrite create_if_missing \
-    new_name new_value new_path new_title new_content new_text new_status mark_as_read mark_read";
+    new_name new_value new_path new_title new_content new_text new_status mark_as_read mark_read",
+);
 
 /// Words that no argument of a reading tool contains: `delete_after`, `removeExisting`.
-const TAKES_AWAY: &str = "delete remove erase purge wipe destroy";
+static TAKES_AWAY: WordList = WordList::new("delete remove erase purge wipe destroy");
 
 /// First and last words of arguments that name the destination of a result.
-const WHERE_TO: &str = "output out save download destination dest target export write result";
-const PLACES: &str = "path paths file filepath filename dir directory folder to as location";
+static WHERE_TO: WordList =
+    WordList::new("output out save download destination dest target export write result");
+static PLACES: WordList =
+    WordList::new("path paths file filepath filename dir directory folder to as location");
 
 /// Words in the description of an argument that names a file, or puts something into one.
-const DESTINATIONS: &str = "destination dest output out";
-const FILES: &str = "file files filename path directory folder disk";
-const PUT: &str = "save saves saved saving write writes written store stored";
+static DESTINATIONS: WordList = WordList::new("destination dest output out");
+static FILES: WordList = WordList::new("file files filename path directory folder disk");
+static FORMATS: WordList = WordList::new("format formats");
+static PUT: WordList = WordList::new("save saves saved saving write writes written store stored");
 
 /// Words in the description of such an argument.
 const PUTS: [&str; 6] = ["save", "saving", "write", "written", "store", "output"];
 
-const OF_FILE: &str = "filename file_name file_path filepath path file output outfile directory folder \
-    image_path input_path input_file source_path";
+static OF_FILE: WordList = WordList::new(
+    "filename file_name file_path filepath path file output outfile directory folder \
+    image_path input_path input_file source_path",
+);
 
-const OF_CODE: &str = "sql statement command cmd script shell code javascript js python expression \
-    function cypher mutation program shell_command sql_query bash";
+static OF_CODE: WordList = WordList::new(
+    "sql statement command cmd script shell code javascript js python expression \
+    function cypher mutation program shell_command sql_query bash",
+);
 
-const OF_CHOICE: &str = "method action operation op command subcommand verb http_method";
+static OF_CHOICE: WordList =
+    WordList::new("method action operation op command subcommand verb http_method");
 
 /// Examines a schema.
 pub(super) fn read(schema: Option<&Json>) -> Shape {
@@ -91,20 +101,20 @@ pub(super) fn read(schema: Option<&Json>) -> Shape {
     shape.is_cut = !shape.is_known;
     for (key, value) in properties.iter().take(MAX_ARGUMENTS) {
         let name = name::tokens(key.chars().take(64)).join("_");
-        let found = |list: &str| among(list, &name).then(|| key.chars().take(64).collect());
-        shape.of_change = shape.of_change.or_else(|| found(OF_CHANGE)).or_else(|| {
-            let takes_away = name.split('_').any(|word| among(TAKES_AWAY, word));
+        let found = |list: &WordList| list.has(&name).then(|| key.chars().take(64).collect());
+        shape.of_change = shape.of_change.or_else(|| found(&OF_CHANGE)).or_else(|| {
+            let takes_away = name.split('_').any(|word| TAKES_AWAY.has(word));
             let changes = takes_away || takes_result(&name, value);
             changes.then(|| key.chars().take(64).collect())
         });
         shape.of_file =
-            shape.of_file.or_else(|| found(OF_FILE).filter(|_| !is_format(&name, value)));
-        if among(OF_CHOICE, &name)
+            shape.of_file.or_else(|| found(&OF_FILE).filter(|_| !is_format(&name, value)));
+        if OF_CHOICE.has(&name)
             && let Some(choices) = choices(value)
         {
             shape.choices = std::mem::take(&mut shape.choices).and(choices);
         } else {
-            shape.of_code = shape.of_code.or_else(|| found(OF_CODE));
+            shape.of_code = shape.of_code.or_else(|| found(&OF_CODE));
         }
     }
     // A free choice of the HTTP method includes methods that change something.
@@ -119,15 +129,14 @@ pub(super) fn read(schema: Option<&Json>) -> Shape {
 fn takes_result(name: &str, argument: &Json) -> bool {
     let mut words = name.split('_');
     let (first, last) = (words.next().unwrap_or_default(), words.next_back().unwrap_or_default());
-    if among(WHERE_TO, first) && among(PLACES, last) {
+    if WHERE_TO.has(first) && PLACES.has(last) {
         return true;
     }
     // `destination` may be a city, but not if it is a folder.
-    if among(DESTINATIONS, name) && says(argument, FILES) {
+    if DESTINATIONS.has(name) && says(argument, &FILES) {
         return true;
     }
-    let is_place =
-        among(OF_FILE, name) || name.ends_with("file_path") || name.ends_with("dir_path");
+    let is_place = OF_FILE.has(name) || name.ends_with("file_path") || name.ends_with("dir_path");
     let text = || object::get_string(argument, "description").unwrap_or_default().to_lowercase();
     is_place && !is_format(name, argument) && PUTS.iter().any(|word| text().contains(word))
 }
@@ -135,15 +144,15 @@ fn takes_result(name: &str, argument: &Json) -> bool {
 /// True if an argument chooses the format of the answer: "Output format. One of: json, yaml".
 fn is_format(name: &str, argument: &Json) -> bool {
     let is_list = object::get(argument, "enum").is_some();
-    let is_described = says(argument, "format formats") && !says(argument, FILES);
-    matches!(name, "output" | "out") && (is_list || is_described) && !says(argument, PUT)
+    let is_described = says(argument, &FORMATS) && !says(argument, &FILES);
+    matches!(name, "output" | "out") && (is_list || is_described) && !says(argument, &PUT)
 }
 
 /// True if the description of an argument has one of these words.
-fn says(argument: &Json, words: &str) -> bool {
+fn says(argument: &Json, words: &WordList) -> bool {
     let text = object::get_string(argument, "description").unwrap_or_default().to_lowercase();
     let is_part = |c: char| c.is_alphanumeric() || c == '-';
-    text.split(|c| !is_part(c)).any(|word| among(words, word))
+    text.split(|c| !is_part(c)).any(|word| words.has(word))
 }
 
 // === impl Choices ===

@@ -4,8 +4,12 @@
 //! forms. A verb of change in one product that is a noun in another is never listed as a reading
 //! verb.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::word_list::{Phrases, WordList, mentions};
 
 /// The effect of a word if it is a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,66 +117,94 @@ const LANGUAGES: &str = "sql cypher graphql mutation sparql gremlin athena click
     database";
 
 /// Verbs that only announce a result; they start descriptions, not names.
-const TELLS: &str = "return provide give tell contain";
+static TELLS: WordList = WordList::new("return provide give tell contain");
 
 /// Verbs of change that are also nouns: `get_merge_request` does not merge.
-const NOUNS_TOO: &str = "merge apply update import login transfer purchase refund deposit stake \
+static NOUNS_TOO: WordList = WordList::new(
+    "merge apply update import login transfer purchase refund deposit stake \
     lock vote reply invite upgrade swap claim rollout press follow setup clone sync override \
-    bookmark favorite favourite tweet mint replay split restore duplicate burn stage close buy sell leave";
+    bookmark favorite favourite tweet mint replay split restore duplicate burn stage close buy sell leave",
+);
 
 /// Objects with which a verb that reads or computes elsewhere changes something: a recalled message
 /// is gone, a formatted disk is empty.
-const CHANGED_OBJECTS: [(&str, &str); 8] = [
-    ("recall", "message messages email emails mail mails notification order product"),
-    ("format", "disk drive partition volume card device storage usb filesystem"),
-    ("extract", "archive archives zip tar tarball"),
-    ("tokenize", "card cards payment"),
-    ("tokenise", "card cards payment"),
-    ("ping", "user users member members person people someone everyone team channel"),
-    ("read", "aloud"),
+static CHANGED_OBJECTS: [(&str, WordList); 8] = [
+    (
+        "recall",
+        WordList::new("message messages email emails mail mails notification order product"),
+    ),
+    ("format", WordList::new("disk drive partition volume card device storage usb filesystem")),
+    ("extract", WordList::new("archive archives zip tar tarball")),
+    ("tokenize", WordList::new("card cards payment")),
+    ("tokenise", WordList::new("card cards payment")),
+    (
+        "ping",
+        WordList::new("user users member members person people someone everyone team channel"),
+    ),
+    ("read", WordList::new("aloud")),
     (
         "convert",
-        "lead leads prospect deal draft quote task ticket trial account subscription points \
+        WordList::new(
+            "lead leads prospect deal draft quote task ticket trial account subscription points \
         issue discussion order",
+        ),
     ),
 ];
 
 /// Objects that can be resolved only by changing them; other things are resolved by looking them up.
-const RESOLVED: &str = "issue issues conflict conflicts incident incidents alert alerts thread \
+static RESOLVED: WordList = WordList::new(
+    "issue issues conflict conflicts incident incidents alert alerts thread \
     threads comment comments ticket tickets dispute error errors problem problems bug review \
-    conversation discussion finding findings alarm case todo";
+    conversation discussion finding findings alarm case todo",
+);
 
 /// Objects of "print" that go onto paper; other things are printed for the caller.
-const ON_PAPER: &str = "document documents page pages label labels receipt receipts photo photos \
+static ON_PAPER: WordList = WordList::new(
+    "document documents page pages label labels receipt receipts photo photos \
     ticket tickets invoice invoices pdf pdfs job jobs file files image images paper printer copy \
-    copies badge card barcode poster object model";
+    copies badge card barcode poster object model",
+);
 
 /// Things that are printed for the caller.
-const PRINTED: &str = "log logs line lines list version versions information info status detail \
+static PRINTED: WordList = WordList::new(
+    "log logs line lines list version versions information info status detail \
     details value values result results name names tree statistics stats metadata path paths summary \
     table message messages event events history usage state content contents text environment \
-    explanation description options commands symbols";
+    explanation description options commands symbols",
+);
 
 /// Things that are tracked by looking at them.
-const TRACKED: &str = "package packages parcel parcels shipment shipments flight flights delivery \
-    container containers vessel";
+static TRACKED: WordList = WordList::new(
+    "package packages parcel parcels shipment shipments flight flights delivery \
+    container containers vessel",
+);
 
 /// Nouns that make a description without a verb one of information: "Map meta data".
-const INFORMATION: &str = "data information info details statistics stats list metadata history \
-    forecast overview summary status metrics leaderboard ranking rankings prices quotes";
+static INFORMATION: WordList = WordList::new(
+    "data information info details statistics stats list metadata history \
+    forecast overview summary status metrics leaderboard ranking rankings prices quotes",
+);
 
 /// Nouns that are made from nothing but the arguments: "Generate a random number".
-const COMPUTED: &str = "uuid uuids guid random number numbers integer integers password passwords \
-    passphrase checksum slug regex permutation permutations";
+static COMPUTED: WordList = WordList::new(
+    "uuid uuids guid random number numbers integer integers password passwords \
+    passphrase checksum slug regex permutation permutations",
+);
+
+/// Things that are shown to a person, not to the caller.
+static SHOWN_TO_PEOPLE: WordList =
+    WordList::new("message notification alert dialog toast popup window banner overlay panel menu");
 
 /// Words after which a name may continue with a second verb.
-const JOINTS: &str = "and or then nor plus";
+static JOINTS: WordList = WordList::new("and or then nor plus");
 
 /// Words between a verb and its object.
-const LEADS: &str = "a an the it its them this that these those all new your my their one each \
-    every any his her our into multiple existing";
+static LEADS: WordList = WordList::new(
+    "a an the it its them this that these those all new your my their one each \
+    every any his her our into multiple existing",
+);
 
-static SENSES: LazyLock<HashMap<&'static str, Sense>> = LazyLock::new(|| {
+static SENSES: LazyLock<FxHashMap<&'static str, Sense>> = LazyLock::new(|| {
     let tables = [
         // The first table that has a word wins.
         (DESTROYS, Sense::Destroys),
@@ -184,7 +216,7 @@ static SENSES: LazyLock<HashMap<&'static str, Sense>> = LazyLock::new(|| {
         (LOOKS, Sense::Looks),
         (COMPUTES, Sense::Computes),
     ];
-    let mut senses = HashMap::new();
+    let mut senses = FxHashMap::with_capacity_and_hasher(1024, FxBuildHasher);
     for (words, sense) in tables {
         for word in words.split_whitespace() {
             senses.entry(word).or_insert(sense);
@@ -232,66 +264,67 @@ pub(super) fn verb(word: &str) -> Option<(Sense, Form)> {
 /// True if a word only announces a result.
 pub(super) fn tells(word: &str) -> bool {
     let stem = word.strip_suffix('s').unwrap_or(word);
-    among(TELLS, stem)
+    TELLS.has(stem)
 }
 
 /// True if a text in lower case mentions a query language that can also express changes.
 pub(super) fn names_language(text: &str) -> bool {
-    LANGUAGES.split_whitespace().any(|language| text.contains(language))
+    static NAMED: Phrases =
+        LazyLock::new(|| AhoCorasick::new(LANGUAGES.split_ascii_whitespace()).ok());
+    mentions(text, &NAMED)
 }
 
 /// True if a word names something that is shown to a person, not to the caller.
 pub(super) fn is_shown_to_people(word: &str) -> bool {
-    let shown = "message notification alert dialog toast popup window banner overlay panel menu";
-    among(shown, word)
+    SHOWN_TO_PEOPLE.has(word)
 }
 
 /// True if a verb that reads or computes elsewhere changes these objects.
 pub(super) fn changes_object<'a>(verb: &str, mut objects: impl Iterator<Item = &'a str>) -> bool {
     let row = CHANGED_OBJECTS.iter().find(|(known, _)| *known == verb);
-    row.is_some_and(|(_, changed)| objects.any(|object| among(changed, object)))
+    row.is_some_and(|(_, changed)| objects.any(|object| changed.has(object)))
 }
 
 /// True if these things are resolved by looking them up: "Resolves a name to an address".
 pub(super) fn is_looked_up<'a>(mut rest: impl Iterator<Item = &'a str> + Clone) -> bool {
-    let changes = rest.clone().any(|word| among(RESOLVED, word));
+    let changes = rest.clone().any(|word| RESOLVED.has(word));
     !changes && rest.any(|word| matches!(word, "to" | "into"))
 }
 
 /// True if these things are printed for the caller and not on paper.
 pub(super) fn is_printed<'a>(mut objects: impl Iterator<Item = &'a str> + Clone) -> bool {
-    let on_paper = objects.clone().any(|object| among(ON_PAPER, object));
-    !on_paper && objects.any(|object| among(PRINTED, object))
+    let on_paper = objects.clone().any(|object| ON_PAPER.has(object));
+    !on_paper && objects.any(|object| PRINTED.has(object))
 }
 
 /// True if these things are tracked by looking at them: a parcel, but not an event of analytics.
 pub(super) fn is_tracked<'a>(mut objects: impl Iterator<Item = &'a str>) -> bool {
-    objects.any(|object| among(TRACKED, object))
+    objects.any(|object| TRACKED.has(object))
 }
 
 /// True if a noun stands for information.
 pub(super) fn is_information(noun: &str) -> bool {
-    among(INFORMATION, noun)
+    INFORMATION.has(noun)
 }
 
 /// True if a thing is made from nothing but the arguments.
 pub(super) fn is_computed(noun: &str) -> bool {
-    among(COMPUTED, noun)
+    COMPUTED.has(noun)
 }
 
 /// True if a verb of change is also a noun.
 pub(super) fn is_noun_too(word: &str) -> bool {
-    among(NOUNS_TOO, word)
+    NOUNS_TOO.has(word)
 }
 
 /// True if a second verb may follow.
 pub(super) fn is_joint(word: &str) -> bool {
-    among(JOINTS, word)
+    JOINTS.has(word)
 }
 
 /// True if the word introduces an object, so that the word before it is a verb.
 pub(super) fn leads_to_object(word: &str) -> bool {
-    among(LEADS, word)
+    LEADS.has(word)
 }
 
 /// Finds a verb of change at the start of a word without separators: `deletefile`.
@@ -323,14 +356,6 @@ pub(super) fn destroying() -> impl Iterator<Item = &'static str> {
 #[cfg(test)]
 pub(super) fn writing() -> impl Iterator<Item = &'static str> {
     WRITES.split_whitespace()
-}
-
-/// True if a list of words has this one.
-///
-/// Compares bytes: lists of tools are classified as a whole, and most of that time is spent here.
-pub(super) fn among(list: &str, word: &str) -> bool {
-    let mut words = list.as_bytes().split(u8::is_ascii_whitespace);
-    !word.is_empty() && words.any(|one| one == word.as_bytes())
 }
 
 #[cfg(test)]

@@ -1,13 +1,19 @@
 //! Connects servers that were just added, while the person who added them is still there.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_app::Warmed;
+use capstan_app::api::{Interact, ListTools, Reading, Reload, Remote, Source};
+use capstan_app::{NotRun, Warmed, Which};
+use capstan_hub::catalog::Patience;
 use capstan_model::ServerName;
 use capstan_text::clean::one_line;
+use futures::future::join_all;
+use tokio::time::timeout;
 
 use crate::args::CheckArgs;
 use crate::context::Context;
+use crate::person::Person;
 use crate::print::counted;
 use crate::spinner::Spinner;
 
@@ -27,9 +33,13 @@ pub(crate) async fn check(context: &Context, args: &CheckArgs, names: &[String])
     let servers: Vec<ServerName> =
         entries.filter(|entry| entry.enabled).map(|entry| entry.name.clone()).collect();
     let count = counted(servers.len(), "server", "servers");
-    let spinner = Spinner::new(&context.print, &format!("connecting to {count}"));
-    let warmed = context.app.warm_up.warm_up(&setup, &servers, LIMIT).await;
-    drop(spinner);
+    let message = format!("connecting to {count}");
+    let warmed = if let Some(warmed) = in_gateway(context, &servers, &message).await {
+        Ok(warmed)
+    } else {
+        let _spinner = Spinner::new(&context.print, &message);
+        context.app.warm_up.warm_up(&setup, &servers, LIMIT).await
+    };
     match warmed {
         Ok(warmed) => {
             tell(context, &warmed);
@@ -40,6 +50,35 @@ pub(crate) async fn check(context: &Context, args: &CheckArgs, names: &[String])
             Vec::new()
         }
     }
+}
+
+/// Connects servers in a running gateway with this configuration, so that no second copies of them
+/// are started; `None` if there is no such gateway.
+async fn in_gateway(
+    context: &Context,
+    servers: &[ServerName],
+    message: &str,
+) -> Option<Vec<Warmed>> {
+    let gateways = &*context.app.gateways;
+    let front: Arc<dyn Interact> = Arc::new(Person::watching(&context.print, message));
+    // The gateway may not have noticed yet that the files have changed.
+    drop(Remote { gateways, which: Which::Only(&context.selection) }.run(&Reload {}, &front).await);
+    let reading = Reading { source: Source::Servers, wait: Patience::UpTo(LIMIT) };
+    let connected = servers.iter().map(|server| {
+        let list = ListTools { name: Some(server.to_string()), provider: None, reading };
+        let (which, front) = (Which::Like(&context.selection), &front);
+        async move {
+            let remote = Remote { gateways, which };
+            let (tools, error) = match timeout(LIMIT, remote.run(&list, front)).await {
+                Ok(Ok(listed)) => (Some(listed.tools.len()), None),
+                Ok(Err(NotRun::Failed(error))) => (None, Some(error.message)),
+                Ok(Err(NotRun::Here)) => return None,
+                Err(_) => (None, Some(format!("`{server}` did not answer within {LIMIT:?}"))),
+            };
+            Some(Warmed { server: server.clone(), tools, error })
+        }
+    });
+    join_all(connected).await.into_iter().collect()
 }
 
 fn tell(context: &Context, warmed: &[Warmed]) {

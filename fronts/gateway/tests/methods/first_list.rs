@@ -73,6 +73,17 @@ async fn the_first_list_of_each_kind_waits_for_a_slow_server_in_both_eras() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn initialize_waits_at_most_two_seconds_for_servers_that_were_never_seen() {
+    let harness = Harness::new(vec![hanging("stuck"), starting("slow", 7 * SECOND)]);
+    let start = Instant::now();
+    let client = harness.legacy(View::All, "{}").await;
+    assert!(start.elapsed() <= 2 * SECOND, "{:?}", start.elapsed());
+    // The list that follows still has its own wait.
+    let answer = harness.ask(&client, "tools/list", "{}").await.answer;
+    assert!(answer.contains("slow__it"), "{answer}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_is_waited_for_once() {
     let harness = Harness::new(vec![starting("quick", SECOND / 1000), hanging("stuck")]);
     let (first, waited) = list(&harness, "tools/list", "modern").await;
