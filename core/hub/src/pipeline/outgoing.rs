@@ -141,7 +141,8 @@ impl<'a> Outgoing<'a> {
             Message::Follow(_) => TaskSubscription::METHOD,
         };
         let message = format!("`{method}` is not offered");
-        CallError::Server { server: server.clone(), code: METHOD_NOT_FOUND, message, whole: None }
+        let (server, code) = (server.clone(), METHOD_NOT_FOUND);
+        CallError::Server { server, code, message, whole: None, is_modern: false }
     }
 }
 
