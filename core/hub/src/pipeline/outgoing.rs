@@ -12,7 +12,7 @@
 //! ```
 //! ```compile_fail,E0451
 //! fn any<T>() -> T { loop {} }
-//! let forged = capstan_hub::Admission { id: any(), op: any() };
+//! let forged = capstan_hub::Admission { id: any(), op: any(), lane: any(), back: any() };
 //! ```
 //! ```compile_fail,E0451
 //! fn any<T>() -> T { loop {} }

@@ -39,6 +39,9 @@ const PATIENCE: Patience = Patience::Quiet {
     most: Duration::from_secs(2),
 };
 
+/// Longest wait for the members of a list besides its items, which are sent without them then.
+const MEMBERS: Duration = Duration::from_secs(5);
+
 /// The lists of resources that a client of all servers sees.
 pub(crate) struct ClientResources<'a> {
     pub(crate) gateway: &'a Arc<Gateway>,
@@ -92,7 +95,10 @@ impl Gateway {
         }
         let hub = self.hub();
         let own = match &client.view {
-            View::One(server) => hub.list_members(server, listing),
+            View::One(server) => {
+                let members = hub.list_members(server, listing, client.era.lane());
+                tokio::time::timeout(MEMBERS, members).await.ok().flatten()
+            }
             View::All => None,
         };
         let is_bound = hub.policy().binds(&client.caller);
