@@ -90,10 +90,11 @@ impl StickyRequests {
 
     fn requests(&self, role: Role) -> Vec<StickyRequest> {
         let requested = self.requested();
-        let level = requested.level.clone().map(StickyRequest::Level);
-        let resources = requested.resources.iter().filter(|(other, _)| *other == role);
-        let resources = resources.map(|(_, uri)| StickyRequest::Subscribe(uri.clone()));
-        level.into_iter().chain(resources).collect()
+        let (level, resources) = (requested.level.clone(), requested.resources.clone());
+        drop(requested);
+        let resources = resources.into_iter().filter(|(other, _)| *other == role);
+        let level = level.map(StickyRequest::Level).into_iter();
+        level.chain(resources.map(|(_, uri)| StickyRequest::Subscribe(uri))).collect()
     }
 
     fn requested(&self) -> MutexGuard<'_, Requested> {
