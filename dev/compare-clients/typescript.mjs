@@ -137,9 +137,6 @@ async function run(name, step) {
 
 // Before anything is listed: a client that only listens.
 if (plan.changes) await run("list_changed", () => listening({ toolsListChanged: true }, () => call(plan.changes, {})));
-if (plan.outside) {
-  await run("roots_outside_a_call", async () => (await Promise.race([questioned, pause(PATIENCE)])) ?? "not asked");
-}
 await run("about", () => [
   // v1 does not say it.
   isV1 ? null : client.getNegotiatedProtocolVersion(),
@@ -157,6 +154,10 @@ await run("progress", async () => {
   // The packages drop a last message that comes in one piece with the answer.
   return { events: events.slice(0, 2), result };
 });
+// Capstan starts a server with its first call, and the server asks when it has started.
+if (plan.outside) {
+  await run("roots_outside_a_call", async () => (await Promise.race([questioned, pause(PATIENCE)])) ?? "not asked");
+}
 if (plan.logging) await run("logging", async () => ({ result: await call(...plan.logging), logged }));
 for (const what of ["elicitation", "sampling", "roots"]) {
   await run(what, async () => {

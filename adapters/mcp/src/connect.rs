@@ -19,7 +19,9 @@ use crate::http::HttpChannel;
 use crate::http::base::Opening;
 use crate::http::legacy_sse::SseChannel;
 use crate::http::web::Web;
+use crate::server::echo::{Reporter, Reports};
 use crate::server::slot::Role;
+use crate::server::sticky::StickyRequests;
 use crate::server::tracker::ConnectionTracker;
 use crate::session::Session;
 use crate::session::handshake::{HandshakeError, Order, perform};
@@ -53,6 +55,10 @@ pub(crate) struct ServerContext {
     pub(crate) listener: Arc<dyn Listener>,
     /// The lists of all of the server's connections.
     pub(crate) all_lists: Arc<AllLists>,
+    /// What all of the server's connections reported last.
+    pub(crate) reports: Arc<Reports>,
+    /// What is wanted of all of the server's connections.
+    pub(crate) sticky: Arc<StickyRequests>,
 }
 
 /// One of the two HTTP transports.
@@ -74,7 +80,7 @@ impl Connector {
         self.common.name.clone()
     }
 
-    /// True if calls of legacy clients may get a connection of their own. A process gets none: a
+    /// True if legacy clients may get a connection of their own. A process gets none: a
     /// second process would not have the state of the first.
     pub(crate) fn may_have_lanes(&self) -> bool {
         match &self.settings {
@@ -98,7 +104,7 @@ impl Connector {
                     self.stdio(settings, context, Order::of(settings.era, wish)).await
                 }
                 (Settings::Http(settings), Role::Home) => self.http(settings, context).await,
-                (Settings::Http(settings), Role::LegacyCalls) => {
+                (Settings::Http(settings), Role::Legacy) => {
                     let transport = HttpTransport::Streamable;
                     self.reach(settings, context, transport, Order::Legacy).await
                 }
@@ -255,14 +261,20 @@ impl Connector {
     }
 
     /// Returns the handler for a changed list: it drops the cached list of every connection and
-    /// notifies the listener.
+    /// notifies the listener. If another connection has reported the change already, only a list
+    /// that has changed once more is news.
     fn forgetting(&self, lists: &Arc<Lists>, context: &ServerContext) -> Changed {
         context.all_lists.add(lists);
         let (lists, listener) = (Arc::clone(&context.all_lists), Arc::clone(&context.listener));
         let name = self.common.name.clone();
+        let reporter = Reporter::new(&context.reports);
         Box::new(move |listing| {
             lists.forget(listing);
-            listener.list_changed(&name, listing);
+            if reporter.repeats(listing.method()) {
+                listener.list_may_differ(&name, listing);
+            } else {
+                listener.list_changed(&name, listing);
+            }
         })
     }
 }

@@ -53,7 +53,7 @@ pub(crate) const CLIENTS: [(&str, &[ClientKind]); 8] = [
     ("stdio-modern", &[client("stdio-modern", MODERN, Transport::Stdio)]),
 ];
 
-pub(crate) const SERVERS: [ServerKind; 8] = [
+pub(crate) const SERVERS: [ServerKind; 9] = [
     server("sse-2024-11-05", Some(FIRST), Transport::Sse),
     server("http-2025-03-26", Some(BATCHES), Transport::Http),
     server("http-2025-06-18", Some(FORMS), Transport::Http),
@@ -62,6 +62,7 @@ pub(crate) const SERVERS: [ServerKind; 8] = [
     server("http-both", None, Transport::Http),
     server("stdio-legacy", Some(URLS), Transport::Stdio),
     server("stdio-modern", Some(MODERN), Transport::Stdio),
+    server("stdio-both", None, Transport::Stdio),
 ];
 
 // === impl ClientKind ===
@@ -80,6 +81,11 @@ impl ServerKind {
         match self.revision {
             Some(revision) => revision,
             None if !client.is_modern() => URLS,
+            // The first caller chooses for all who share a gateway, and that is `http-both` with a
+            // session. A client over stdio has a gateway of its own.
+            None if self.transport == Transport::Stdio && client.transport != Transport::Stdio => {
+                URLS
+            }
             None => MODERN,
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct Exception {
 pub(crate) const ROWS: [Row; 18] = [
     row("tools", basics::tools, "a result without `resultType` gets `complete` for modern clients"),
     row("lossless", basics::lossless, "the bytes of a result stay as they are; only `resultType`, `ttlMs` and `cacheScope` are added where a modern client needs them and the server gave none; for URIs of several servers see [below](#whose-resource-it-is)"),
-    row("resources", basics::resources, "\"no such resource\" is -32002 for legacy clients and -32602 for modern ones, with the server's own text and data; `ttlMs` 0 and `cacheScope` `private` are added for modern clients"),
+    row("resources", basics::resources, "\"no such resource\" of a server of the other era becomes -32002 for legacy clients and -32602 for modern ones, with the server's own text and data; within one era it stays as it is; `ttlMs` 0 and `cacheScope` `private` are added for modern clients"),
     row("resource templates", basics::templates, ""),
     row("prompts", basics::prompts, ""),
     row("completion", basics::completion, "a server without completions offers none"),
@@ -32,7 +32,7 @@ pub(crate) const ROWS: [Row; 18] = [
     row("progress", events::progress, "tokens are translated; messages come in order, before the result, to this client only"),
     row("logging", events::logging, "a legacy client's level goes to modern servers with every request, `debug` if it never set one, because a legacy client then hears everything; a legacy server is set to the most that any client wants, and each hears what it asked for"),
     row("subscriptions", events::subscriptions, "`resources/subscribe` and `subscriptions/listen` are each made of the other"),
-    row("list_changed", events::list_changed, "modern servers are listened to on behalf of legacy clients; changes of a moment are told together; a client that listens is told of every reported change to a list that it has not requested, and of visible changes to one that it has"),
+    row("list_changed", events::list_changed, "modern servers are listened to on behalf of legacy clients; changes of a moment are told together; a client that listens is told of every reported change; a caller with access rules that has requested the list is told of visible changes only; a report within a call reaches its client there, if that has no stream for other messages"),
     row("cancellation", events::cancellation, "`notifications/cancelled`, or closing the stream, whichever the other side knows"),
     row("form elicitation", questions::form, "a question of a legacy server parks its call and becomes `input_required`; `input_required` of a modern server becomes questions, and the call is sent again with the answers").except(&[NO_FORM_SERVER, NO_FORM_CLIENT]),
     row("questions in turn", questions::several, "as often as the server likes, ten times at most where the hub sends the call again").except(&[NO_FORM_SERVER, NO_FORM_CLIENT]),

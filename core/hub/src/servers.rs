@@ -60,6 +60,13 @@ impl Hub {
         self.servers.get(server)?.about()
     }
 
+    /// The identity of a server as callers of the lane see it; that of its home connection if no
+    /// other is known. Starts nothing.
+    pub fn about_in(&self, server: &ServerName, lane: Lane) -> Option<Arc<About>> {
+        let server = self.servers.get(server)?;
+        server.about_in(lane).or_else(|| server.about())
+    }
+
     /// The time at which a saved list of a server was last confirmed. `None` if there is none, or
     /// the server is connected. Starts nothing.
     pub fn saved_at(&self, server: &ServerName, listing: Listing) -> Option<Timestamp> {
@@ -71,10 +78,22 @@ impl Hub {
         join_all(self.servers.values().map(Server::save_lists)).await;
     }
 
-    /// Returns the members of a list's result besides its items, as the server sent them. Starts
-    /// nothing.
-    pub fn list_members(&self, server: &ServerName, listing: Listing) -> Option<Json> {
-        self.servers.get(server)?.lease(Lane::ANY)?.list_members(listing)
+    /// Returns the members of a list's result besides its items, as the server sends them to
+    /// callers of the lane. Starts no server, but opens the lane's connection.
+    pub async fn list_members(
+        &self,
+        server: &ServerName,
+        listing: Listing,
+        lane: Lane,
+    ) -> Option<Json> {
+        let server = self.servers.get(server)?;
+        let lane = server.separate(lane);
+        let lease = match server.lease(lane) {
+            Some(lease) => lease,
+            None if server.is_connected() => server.wake(lane).await.ok()?,
+            None => return None,
+        };
+        lease.list_members(listing).await
     }
 
     /// Returns the state, use and resource use of a server. Starts nothing.
@@ -116,17 +135,21 @@ impl Hub {
         self.server(server)?.wake(Lane::ANY).await.map(drop)
     }
 
-    /// Returns the identity of a server; connects if it is not known.
+    /// Returns the identity of a server as callers of the lane see it; connects if it is not known.
     ///
     /// # Errors
     /// When the server cannot be used.
-    pub async fn introduce(&self, server: &ServerName) -> Result<Arc<About>, CallError> {
+    pub async fn introduce(
+        &self,
+        server: &ServerName,
+        lane: Lane,
+    ) -> Result<Arc<About>, CallError> {
         let server = self.server(server)?;
-        if let Some(about) = server.about() {
+        if let Some(about) = server.about_in(lane) {
             return Ok(about);
         }
-        drop(server.wake(Lane::ANY).await?);
-        Ok(server.about().unwrap_or_default())
+        let lease = server.wake(server.separate(lane)).await?;
+        Ok(lease.own_about().or_else(|| server.about()).unwrap_or_default())
     }
 
     /// Pings a connected server.
@@ -179,6 +202,15 @@ impl Hub {
     pub fn listed(&self, server: &ServerName, listing: Listing) -> Option<Arc<[Item]>> {
         let lease = self.servers.get(server)?.lease(Lane::ANY)?;
         self.judged_at_once(&lease, listing).map(|(items, _)| items)
+    }
+
+    /// True if a connected server has another list than the known one, or may have: it has reported a
+    /// change, and the list was not read since. Starts nothing.
+    pub fn is_outdated(&self, server: &ServerName, listing: Listing) -> bool {
+        let Some(known) = self.servers.get(server) else { return false };
+        let lease = known.lease(Lane::ANY);
+        known.remembered(listing).is_some_and(|items| !items.is_empty())
+            && lease.is_some_and(|lease| lease.listed(listing).is_none())
     }
 
     /// True if a list of a server was read before, by this hub or an earlier one, so that no client

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use capstan_hub::catalog::{Ask, Patience};
 use capstan_hub::life::{IdleRule, Start};
-use capstan_hub::ports::{Listing, UsageRow};
+use capstan_hub::ports::{Lane, Listing, UsageRow};
 use capstan_hub::{ApprovalFrom, Call, Freshness, SideOp};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, ServerState, Target};
 
@@ -38,7 +38,10 @@ async fn what_is_remembered_is_listed_without_a_start_and_is_the_same_byte_by_by
         let expected: Vec<_> = if listing == Listing::Tools { listed.to_vec() } else { vec![] };
         assert_eq!(warm.list(listing).await.unwrap().to_vec(), expected);
     }
-    assert_eq!(warm.hub.introduce(&warm.name).await.unwrap(), warm.hub.about(&warm.name).unwrap());
+    assert_eq!(
+        warm.hub.introduce(&warm.name, Lane::ANY).await.unwrap(),
+        warm.hub.about(&warm.name).unwrap()
+    );
     assert_eq!(next.server.starts(), 0);
     assert_eq!(warm.state(), ServerState::Cached);
 

@@ -127,7 +127,8 @@ fn went_away() -> CallError {
 }
 
 fn refused_by_server(code: i64) -> CallError {
-    CallError::Server { server: server(), code, message: "no".to_owned(), whole: None }
+    let (server, message) = (server(), "no".to_owned());
+    CallError::Server { server, code, message, whole: None, is_modern: true }
 }
 
 fn not_mcp() -> CallError {

@@ -187,6 +187,8 @@ pub enum CallError {
         message: String,
         /// The whole error object as the server wrote it, in JSON; `None` if there is none.
         whole: Option<String>,
+        /// True if the server answered in the modern protocol (2026-07-28).
+        is_modern: bool,
     },
     /// The answer is larger than the limit.
     #[error("the answer of `{item}` has at least {size} bytes; the limit is {limit}")]

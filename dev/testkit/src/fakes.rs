@@ -142,6 +142,7 @@ impl ClientSide for TestPerson {
                 format!("{server}: {done} of {total:?}, {message:?}")
             }
             Notice::Log { server, level, text, .. } => format!("{server}: {level} {text}"),
+            Notice::Other { method, .. } => method.into(),
         });
     }
 

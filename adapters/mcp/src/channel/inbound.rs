@@ -23,6 +23,8 @@ use crate::channel::requests::Requests;
 use crate::channel::truncated;
 use crate::connect::ServerContext;
 use crate::fault::Fault;
+use crate::server::echo::Reporter;
+use crate::server::sticky::StickyRequests;
 use crate::settings::{Elicitation as Switch, Others, Root};
 
 /// The number of a server's questions that are open at the same time; more are declined. This
@@ -49,6 +51,9 @@ pub(crate) struct Inbound {
     pub(crate) changed: Changed,
     /// Receives the notifications that belong to no call.
     pub(crate) listener: Arc<dyn Listener>,
+    /// Tells updates of resources that another connection has reported already.
+    reporter: Reporter,
+    sticky: Arc<StickyRequests>,
     places: Arc<Semaphore>,
     /// The open questions.
     questions: Arc<Questions>,
@@ -97,6 +102,8 @@ impl Inbound {
             masker: Arc::clone(&context.masker),
             changed,
             listener: Arc::clone(&context.listener),
+            reporter: Reporter::new(&context.reports),
+            sticky: Arc::clone(&context.sticky),
             places: Arc::new(Semaphore::new(MAX_QUESTIONS)),
             questions: Arc::default(),
             warned: AtomicBool::new(false),
@@ -172,14 +179,24 @@ impl Inbound {
         match method {
             "notifications/progress" => self.progress(params),
             LOG => self.log_message(params, of),
-            "notifications/tools/list_changed" => (self.changed)(Listing::Tools),
-            "notifications/prompts/list_changed" => (self.changed)(Listing::Prompts),
+            "notifications/tools/list_changed" => {
+                (self.changed)(Listing::Tools);
+                self.tell_call(method, params, of);
+            }
+            "notifications/prompts/list_changed" => {
+                (self.changed)(Listing::Prompts);
+                self.tell_call(method, params, of);
+            }
             "notifications/resources/list_changed" => {
                 (self.changed)(Listing::Resources);
                 (self.changed)(Listing::Templates);
+                self.tell_call(method, params, of);
             }
             "notifications/resources/updated" => {
-                if let Some(params) = params {
+                if let Some(params) = params
+                    && let Some(uri) = object::get_string(params, "uri")
+                    && !(self.sticky.is_watched_twice(&uri) && self.reporter.repeats(&uri))
+                {
                     self.listener.resource_updated(&self.server, params);
                 }
             }
@@ -187,7 +204,17 @@ impl Inbound {
                 self.subscribed(method, params, of);
             }
             "notifications/cancelled" => self.cancelled(params),
-            _ => self.listener.told(&self.server, method, params),
+            _ => {
+                self.listener.told(&self.server, method, params);
+                self.tell_call(method, params, of);
+            }
+        }
+    }
+
+    /// Passes a notification to the client of the request on whose stream it came.
+    fn tell_call(&self, method: &str, params: Option<&Json>, of: Option<u64>) {
+        if let Some(back) = of.and_then(|id| self.requests.pending.client(Some(id))) {
+            back.notice(Notice::Other { method: method.into(), params: params.cloned() });
         }
     }
 

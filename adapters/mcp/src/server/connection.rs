@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use capstan_hub::ports::{BoxFuture, Connection, Item, Lane, Listing};
+use capstan_hub::ports::{About, BoxFuture, Connection, Item, Lane, Listing};
 use capstan_hub::{Answer, Message, Outgoing, SideOp};
 use capstan_model::CallError;
 use capstan_wire::Json;
@@ -11,6 +11,7 @@ use futures::future::ready;
 use tracing::{Instrument, Span};
 
 use super::{Lifecycle, Server, lock, note_loss};
+use crate::server::slot::Role;
 use crate::server::sticky::{StickyRequest, StickyRequests};
 use crate::session::Session;
 
@@ -19,6 +20,7 @@ pub(crate) struct SessionOwner {
     /// A weak reference, because the server owns the session.
     pub(super) lifecycle: Weak<Mutex<Lifecycle>>,
     pub(super) sticky: Arc<StickyRequests>,
+    pub(super) role: Role,
     pub(super) span: Span,
 }
 
@@ -29,6 +31,10 @@ pub(super) struct DormantConnection(pub(super) Arc<Server>);
 // === impl Session ===
 
 impl Connection for Session {
+    fn identity(&self) -> Option<Arc<About>> {
+        Some(Arc::clone(&self.about))
+    }
+
     fn listed(&self, listing: Listing) -> Option<Arc<[Item]>> {
         self.known(listing)
     }
@@ -73,7 +79,7 @@ impl Connection for Session {
                 }
                 (Ok(_), Message::Side(admission)) if *admission.op() == SideOp::Subscribe => {
                     let request = StickyRequest::Subscribe(admission.id().item.clone());
-                    self.report(|_, owner| owner.sticky.record(&request));
+                    self.report(|_, owner| owner.sticky.record(&request, owner.role));
                 }
                 (Ok(_), _) => {}
                 (Err(_), _) => {

@@ -1,11 +1,11 @@
 //! One server over its whole life.
 //! It is connected on first use, shared by all callers, and connected again after its connection is
-//! lost. A server that speaks both eras over HTTP has a second connection for the calls of legacy
-//! clients.
+//! lost. A server that speaks both eras over HTTP has a second connection for legacy clients.
 
 pub(crate) mod tracker;
 pub(crate) mod backoff;
 mod connection;
+pub(crate) mod echo;
 mod lifecycle;
 pub(crate) mod slot;
 pub(crate) mod sticky;
@@ -46,7 +46,7 @@ pub struct Server {
     name: ServerName,
     connector: Arc<Connector>,
     home: ConnectionSlot,
-    legacy_calls: ConnectionSlot,
+    legacy: ConnectionSlot,
     /// The time until which the second connection is not tried.
     no_lane_until: Mutex<Option<Instant>>,
     sticky: Arc<StickyRequests>,
@@ -63,19 +63,21 @@ impl Server {
     /// Creates a server with a listener for notifications that belong to no call.
     pub fn heard_by(settings: impl Into<Settings>, listener: Arc<dyn Listener>) -> Self {
         let settings = settings.into();
+        let sticky = Arc::<StickyRequests>::default();
         let context = ServerContext {
             ring: Ring::default(),
             masker: Arc::new(settings.masker()),
             tracker: Arc::new(ConnectionTracker::new()),
             listener,
             all_lists: Arc::default(),
+            reports: Arc::default(),
+            sticky: Arc::clone(&sticky),
         };
         // Error level, although nothing failed: no filter hides this level, so every event inside
         // the span carries the server's name.
         let name = settings.common().name;
         let span = error_span!("server", %name);
         let connector = Arc::new(Connector::new(settings));
-        let sticky = Arc::<StickyRequests>::default();
         let slot = |role| ConnectionSlot {
             role,
             connector: Arc::clone(&connector),
@@ -87,8 +89,8 @@ impl Server {
             lifecycle: Arc::new(Mutex::new(Lifecycle::new())),
             sticky: Arc::clone(&sticky),
         };
-        let (home, legacy_calls) = (slot(Role::Home), slot(Role::LegacyCalls));
-        Self { name, connector, home, legacy_calls, no_lane_until: Mutex::default(), sticky }
+        let (home, legacy) = (slot(Role::Home), slot(Role::Legacy));
+        Self { name, connector, home, legacy, no_lane_until: Mutex::default(), sticky }
     }
 
     /// True if calls of the lane use a connection of their own beside this one, if the server
@@ -110,13 +112,13 @@ impl Server {
 
     /// Opens the second connection. If that fails, calls use the first one for a while.
     async fn open_own(&self, lane: Lane) -> Option<Arc<Session>> {
-        if let Some(own) = self.legacy_calls.current() {
+        if let Some(own) = self.legacy.current() {
             return Some(own);
         }
         if self.avoids_lane() {
             return None;
         }
-        let reason = match timeout(LANE_WAIT, self.legacy_calls.session(lane)).await {
+        let reason = match timeout(LANE_WAIT, self.legacy.session(lane)).await {
             // Without items it would be disconnected again after its first list.
             Ok(Ok(own)) if own.offers_nothing() => "it offers nothing there".to_owned(),
             Ok(Ok(own)) => return Some(own),
@@ -124,7 +126,7 @@ impl Server {
             Err(_) => format!("no answer within {LANE_WAIT:?}"),
         };
         self.home.span.in_scope(|| {
-            info!(reason, "no second connection; calls of legacy clients are translated");
+            info!(reason, "no second connection; requests of legacy clients are translated");
         });
         *lock(&self.no_lane_until) = Some(Instant::now() + LANE_RETRY);
         None
@@ -135,7 +137,7 @@ impl Server {
     }
 
     fn slots(&self) -> [&ConnectionSlot; 2] {
-        [&self.home, &self.legacy_calls]
+        [&self.home, &self.legacy]
     }
 }
 
@@ -160,7 +162,7 @@ impl Backend for Server {
         home.claim(lane);
         let mut own = None;
         if self.has_own(lane, &home) {
-            own = self.legacy_calls.current();
+            own = self.legacy.current();
             if own.is_none() && !self.avoids_lane() {
                 return None;
             }
@@ -172,6 +174,10 @@ impl Backend for Server {
         self.open(lane).boxed()
     }
 
+    fn may_have_lanes(&self) -> bool {
+        self.connector.may_have_lanes()
+    }
+
     fn disconnect(&self) {
         for slot in self.slots() {
             slot.disconnect();
@@ -179,14 +185,14 @@ impl Backend for Server {
     }
 
     fn disconnect_lanes(&self) -> bool {
-        self.legacy_calls.disconnect()
+        self.legacy.disconnect()
     }
 
     fn inform<'a>(&'a self, system: &'a System) -> BoxFuture<'a, Result<(), CallError>> {
         async move {
             let request = match system.message() {
                 SystemMessage::Ping => {
-                    let (home, own) = join(self.home.ping(), self.legacy_calls.ping()).await;
+                    let (home, own) = join(self.home.ping(), self.legacy.ping()).await;
                     return home.and(own);
                 }
                 SystemMessage::RootsChanged => {
@@ -198,14 +204,16 @@ impl Backend for Server {
                 SystemMessage::Level(level) => StickyRequest::Level(level.clone()),
                 SystemMessage::Unsubscribe(uri) => StickyRequest::Unsubscribe(uri.clone()),
             };
+            let roles = self.sticky.roles(&request);
             // Kept even if sending fails: later connections get it too.
-            self.sticky.record(&request);
-            for slot in self.slots() {
-                if let Some(session) = slot.current().filter(|_| request.concerns(slot.role)) {
-                    session.apply(&request).await?;
+            self.sticky.record(&request, Role::Home);
+            let mut result = Ok(());
+            for slot in self.slots().into_iter().filter(|slot| roles.contains(&slot.role)) {
+                if let Some(session) = slot.current() {
+                    result = result.and(session.apply(&request).await.map(drop));
                 }
             }
-            Ok(())
+            result
         }
         .boxed()
     }

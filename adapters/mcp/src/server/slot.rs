@@ -34,12 +34,12 @@ pub(super) struct ConnectionSlot {
 }
 
 /// The use of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Role {
     /// Its lists are the server's. Everything that has no connection of its own uses it.
     Home,
-    /// Only calls of legacy clients use it.
-    LegacyCalls,
+    /// Only requests of legacy clients use it.
+    Legacy,
 }
 
 // === impl ConnectionSlot ===
@@ -113,6 +113,7 @@ impl ConnectionSlot {
         let owner = SessionOwner {
             lifecycle: Arc::downgrade(&self.lifecycle),
             sticky: Arc::clone(&self.sticky),
+            role,
             span: self.span.clone(),
         };
         let connecting = async move {

@@ -30,8 +30,8 @@ pub(crate) struct StickyRequests(Mutex<Requested>);
 
 #[derive(Default)]
 struct Requested {
-    /// The subscribed resources.
-    resources: BTreeSet<String>,
+    /// The subscribed resources, each with the connection that the client who wants it uses.
+    resources: BTreeSet<(Role, String)>,
     /// The log level.
     level: Option<String>,
 }
@@ -39,23 +39,41 @@ struct Requested {
 // === impl StickyRequests ===
 
 impl StickyRequests {
-    /// Records a request for later connections.
-    pub(crate) fn record(&self, request: &StickyRequest) {
+    /// Records a request for later connections; a subscription for those of this role.
+    pub(crate) fn record(&self, request: &StickyRequest, role: Role) {
         match request {
             StickyRequest::Subscribe(uri) => {
-                self.requested().resources.insert(uri.clone());
+                self.requested().resources.insert((role, uri.clone()));
             }
             StickyRequest::Unsubscribe(uri) => {
-                self.requested().resources.remove(uri);
+                self.requested().resources.retain(|(_, other)| other != uri);
             }
             StickyRequest::Level(level) => self.requested().level = Some(level.clone()),
         }
     }
 
+    /// The connections that a request of the hub concerns. A subscription ends where it was made.
+    pub(crate) fn roles(&self, request: &StickyRequest) -> Vec<Role> {
+        let all = [Role::Home, Role::Legacy];
+        match request {
+            StickyRequest::Level(_) => all.into(),
+            StickyRequest::Subscribe(uri) | StickyRequest::Unsubscribe(uri) => {
+                let requested = self.requested();
+                let has = |role: &Role| requested.resources.contains(&(*role, uri.clone()));
+                all.into_iter().filter(has).collect()
+            }
+        }
+    }
+
+    /// True if the resource is watched on both connections, so that each reports its changes.
+    pub(crate) fn is_watched_twice(&self, uri: &str) -> bool {
+        let requested = self.requested();
+        requested.resources.iter().filter(|(_, other)| other == uri).count() > 1
+    }
+
     /// Sends the requests on a new connection, and waits at most [`SETUP`] for that.
     pub(crate) async fn replay(&self, session: &Arc<Session>, role: Role) {
-        let mut requests = self.requests();
-        requests.retain(|request| request.concerns(role));
+        let requests = self.requests(role);
         if requests.is_empty() {
             return;
         }
@@ -70,13 +88,13 @@ impl StickyRequests {
         drop(timeout(SETUP, tokio::spawn(replaying.in_current_span())).await);
     }
 
-    fn requests(&self) -> Vec<StickyRequest> {
+    fn requests(&self, role: Role) -> Vec<StickyRequest> {
         let requested = self.requested();
-        let level = requested.level.clone().map(StickyRequest::Level);
-        level
-            .into_iter()
-            .chain(requested.resources.iter().cloned().map(StickyRequest::Subscribe))
-            .collect()
+        let (level, resources) = (requested.level.clone(), requested.resources.clone());
+        drop(requested);
+        let resources = resources.into_iter().filter(|(other, _)| *other == role);
+        let level = level.map(StickyRequest::Level).into_iter();
+        level.chain(resources.map(|(_, uri)| StickyRequest::Subscribe(uri))).collect()
     }
 
     fn requested(&self) -> MutexGuard<'_, Requested> {
@@ -87,15 +105,6 @@ impl StickyRequests {
 // === impl StickyRequest ===
 
 impl StickyRequest {
-    /// True if the request is sent on connections of this role. A resource is watched on one
-    /// connection only, so that its changes are reported once.
-    pub(crate) fn concerns(&self, role: Role) -> bool {
-        match self {
-            Self::Level(_) => true,
-            Self::Subscribe(_) | Self::Unsubscribe(_) => role == Role::Home,
-        }
-    }
-
     /// The method name in the revisions before 2026-07-28.
     pub(crate) fn method(&self) -> &'static str {
         match self {

@@ -83,7 +83,7 @@ impl Session {
             Err(Unanswered { code, message }) => {
                 let message = format!("`{method}` got no answer: {message}");
                 let server = self.settings.name.clone();
-                Err(CallError::Server { server, code, message, whole: None })
+                Err(CallError::Server { server, code, message, whole: None, is_modern: true })
             }
         }
     }

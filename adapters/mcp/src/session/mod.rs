@@ -256,7 +256,7 @@ impl Session {
     pub(crate) fn refused(&self, error: &RpcError) -> CallError {
         let (code, message) = (error.code, error.message.clone());
         let (server, whole) = (self.settings.name.clone(), Some(error.whole.to_string()));
-        CallError::Server { server, code, message, whole }
+        CallError::Server { server, code, message, whole, is_modern: self.era.is_modern() }
     }
 
     pub(crate) fn broken(&self, problem: String) -> CallError {

@@ -18,6 +18,12 @@ impl Session {
             Message::Call(ticket, back) => self.run(ticket, back).await,
             Message::Side(admission) => match admission.op() {
                 SideOp::Complete(params) | SideOp::Extension { params, .. } => {
+                    if let Some(back) = admission.back() {
+                        let (method, limit) = (admission.op().method(), self.settings.timeout);
+                        let recipient = Recipient::Client(back.clone());
+                        let result = self.ask_for_owner(method, params, limit, recipient).await;
+                        return result.map(Answer::Whole);
+                    }
                     let reply = self.ask(admission.op().method(), params).await?;
                     self.result(reply).map(Answer::Whole)
                 }
@@ -42,7 +48,8 @@ impl Session {
         }
     }
 
-    /// Sends a request about tasks, on behalf of their owner.
+    /// Sends a request on behalf of a client that is told of its course: one about the client's
+    /// tasks, or of an extension.
     pub(crate) async fn ask_for_owner(
         &self,
         method: &str,

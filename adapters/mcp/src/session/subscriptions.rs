@@ -122,7 +122,7 @@ impl Session {
             Era::Legacy { .. } => {
                 let (server, code) = (self.settings.name.clone(), METHOD_NOT_FOUND);
                 let message = "its revision has no such subscriptions".to_owned();
-                Err(CallError::Server { server, code, message, whole: None })
+                Err(CallError::Server { server, code, message, whole: None, is_modern: false })
             }
             Era::Modern => {
                 let ids: Vec<Json> =

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capstan_hub::Call;
 use capstan_hub::ports::{Backend as _, Era as LaneEra, Lane};
+use capstan_hub::{ApprovalFrom, Call, SideOp};
 use capstan_mcp::{Era, HttpSettings};
-use capstan_model::{CallError, Caller, Front, Target};
+use capstan_model::{CallError, Caller, Front, ItemId, Kind, Target};
 use serde_json::json;
 
 use crate::peer::{Answer, Peer, Seen};
@@ -127,4 +127,32 @@ async fn a_tool_that_differs_between_the_eras_is_called_in_the_era_that_was_list
         call(&scene, LEGACY).await.unwrap();
     }
     assert_eq!(calls(&peer), ["modern"; 2]);
+}
+
+#[tokio::test]
+async fn a_subscription_is_made_and_ended_in_the_era_of_its_client() {
+    let peer = Peer::new(|seen| {
+        let is_subscription = seen.method().starts_with("resources/");
+        if is_subscription { Answer::json(seen.result(&json!({}))) } else { both(seen) }
+    })
+    .await;
+    let scene = Scene::new(&peer);
+    let hub = &scene.0.hub;
+    let id = ItemId { server: "s".parse().unwrap(), item: "f://x".to_owned() };
+    let target = Target::exact(Kind::Resource, id.clone());
+    let call = Call::new(Caller::operator(Front::Cli), target, None);
+    let attempt = hub.begin(&call).in_lane(LEGACY);
+    let (session, from) = (hub.session(), ApprovalFrom::Memory);
+    attempt.side(&session, call, SideOp::Subscribe, from, None).await.unwrap();
+    let made = peer.of("resources/subscribe");
+    assert!(made.len() == 1 && made.iter().all(|seen| !is_modern(seen)));
+    assert!(peer.of("subscriptions/listen").is_empty());
+
+    // The next connection of that era is told again.
+    assert!(scene.0.server.disconnect_lanes());
+    self::call(&scene, LEGACY).await.unwrap();
+    peer.receives("resources/subscribe", 2).await;
+    hub.unsubscribe(&id.server, &id.item).await.unwrap();
+    assert!(peer.of("resources/unsubscribe").iter().all(|seen| !is_modern(seen)));
+    assert_eq!(peer.of("resources/unsubscribe").len(), 1);
 }

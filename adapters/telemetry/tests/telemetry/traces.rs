@@ -122,7 +122,7 @@ async fn a_call_without_a_trace_begins_one() {
 #[tokio::test]
 async fn what_a_server_says_of_its_failure_is_not_told() {
     let (server, message) = ("files".parse().unwrap(), SECRET.to_owned());
-    let error = CallError::Server { server, code: -32602, message, whole: None };
+    let error = CallError::Server { server, code: -32602, message, whole: None, is_modern: true };
     let (spans, _) = called(Err(error), "{}").await;
     let [span] = &spans[..] else { panic!("{spans:?}") };
     let told = told(&span.attributes);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capstan_config::{Kind, Severity};
 use capstan_hub::catalog::capped_instructions;
-use capstan_hub::ports::{About, BoxFuture, Listing};
+use capstan_hub::ports::{About, BoxFuture, Lane, Listing};
 use capstan_hub::{Freshness, Hub};
 use capstan_model::{ServerName, ServerState};
 use serde::{Deserialize, Serialize};
@@ -109,7 +109,7 @@ async fn introduce(hub: &Hub, server: &ServerName, source: Source) -> Option<Arc
     if source == Source::Servers {
         drop(hub.start(server).await);
     }
-    hub.introduce(server).await.ok()
+    hub.introduce(server, Lane::ANY).await.ok()
 }
 
 async fn counts(

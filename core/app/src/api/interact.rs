@@ -316,6 +316,8 @@ impl ClientSide for Asker {
                 Event::Progress { done, total, message }
             }
             Notice::Log { server, level, text, .. } => Event::Log { server, level, text },
+            // A person has no list that could be outdated, and no extensions.
+            Notice::Other { .. } => return,
         });
     }
 

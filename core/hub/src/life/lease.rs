@@ -1,7 +1,7 @@
 //! Leases: the right to use the connections of a server, which is not stopped meanwhile.
 //!
-//! A lease belongs to one lane. Lists are read on the server's home connection, and calls are sent
-//! on the lane's own connection if it has one.
+//! A lease belongs to one lane. Lists are read on the server's home connection, and everything else
+//! is sent on the lane's own connection if it has one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::server::Server;
 use super::supervisor::lock;
 use crate::Answer;
 use crate::pipeline::{Message, Outgoing};
-use crate::ports::{Connected, Connection, Item, Lane, Listing};
+use crate::ports::{About, Connected, Connection, Item, Lane, Listing};
 
 /// The right to use the connections of one lane of a server.
 pub(crate) struct Lease {
@@ -73,9 +73,19 @@ impl Lease {
         }
     }
 
-    /// Returns the members of a list's result besides its items.
-    pub(crate) fn list_members(&self, listing: Listing) -> Option<Json> {
-        self.home.list_members(listing)
+    /// The server's identity on the lane's own connection, if it has one.
+    pub(crate) fn own_about(&self) -> Option<Arc<About>> {
+        self.lane.as_ref()?.connection.identity()
+    }
+
+    /// Returns the members of a list's result besides its items, as the server sends them to
+    /// callers of the lane.
+    pub(crate) async fn list_members(&self, listing: Listing) -> Option<Json> {
+        let Some(lane) = &self.lane else { return self.home.list_members(listing) };
+        if lane.connection.listed(listing).is_none() {
+            Arc::clone(&lane.connection).list(listing).await.ok()?;
+        }
+        lane.connection.list_members(listing)
     }
 
     /// Returns a list of the running server.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use capstan_model::{CallError, ServerName, ServerState};
+use capstan_wire::protocol;
 use futures::FutureExt;
 use jiff::{SignedDuration, Timestamp};
 use tracing::info;
@@ -21,7 +22,7 @@ use super::supervisor::{Supervisor, lock};
 use crate::Freshness;
 use crate::pipeline::System;
 use crate::ports::{
-    About, Backend, BoxFuture, Footprint, Item, Lane, Listener, Listing, Pace, SavedText,
+    About, Backend, BoxFuture, Era, Footprint, Item, Lane, Listener, Listing, Pace, SavedText,
 };
 
 /// How long an unused server without items is kept. Some servers add their items a moment after
@@ -68,6 +69,8 @@ pub(crate) struct Server {
     pub(super) lane_holds: Mutex<Holds>,
     /// The items that the connections of lanes define in the same way.
     pub(super) agreement: LaneAgreement,
+    /// The server's identity on the connection of the legacy lane, if it has had one.
+    legacy_about: Mutex<Option<Arc<About>>>,
     me: Weak<Self>,
 }
 
@@ -136,6 +139,7 @@ impl Server {
             holds: Mutex::default(),
             lane_holds: Mutex::default(),
             agreement: LaneAgreement::default(),
+            legacy_about: Mutex::default(),
             me: Weak::clone(me),
         })
     }
@@ -169,6 +173,21 @@ impl Server {
     pub(crate) fn about(&self) -> Option<Arc<About>> {
         let remembered = || self.memory(self.care.as_ref()?).about.clone();
         self.backend.about().or_else(remembered)
+    }
+
+    /// The server's identity as callers of the lane see it; `None` if that is not known. Starts
+    /// nothing.
+    pub(crate) fn about_in(&self, lane: Lane) -> Option<Arc<About>> {
+        let home = self.about()?;
+        let is_legacy = self.separate(lane).era == Some(Era::Legacy);
+        let has_own = is_legacy && home.protocol == protocol::MODERN;
+        if has_own { lock(&self.legacy_about).clone() } else { Some(home) }
+    }
+
+    /// The lane, if it may have a connection of its own. Others are served by the home connection,
+    /// and what only describes the server must not choose that connection's era.
+    pub(crate) fn separate(&self, lane: Lane) -> Lane {
+        if self.backend.may_have_lanes() { lane } else { Lane::ANY }
     }
 
     pub(crate) fn pace(&self) -> Option<Pace> {
@@ -218,6 +237,11 @@ impl Server {
     pub(crate) async fn wake(self: &Arc<Self>, lane: Lane) -> Result<Lease, CallError> {
         let hold = Hold::new(self);
         let connected = Arc::clone(&self.backend).connect(lane).await?;
+        if let Some(own) = &connected.own
+            && let Some(about) = own.identity()
+        {
+            *lock(&self.legacy_about) = Some(about);
+        }
         Ok(Lease::new(hold, lane, connected))
     }
 
@@ -227,6 +251,7 @@ impl Server {
         let informed = self.backend.inform(system).await;
         // Even if the server refuses: an ended subscription no longer holds it.
         lock(&self.holds).informed(system);
+        lock(&self.lane_holds).informed(system);
         drop(hold);
         informed
     }

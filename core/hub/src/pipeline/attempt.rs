@@ -1,5 +1,7 @@
 //! A call whose audit record is open before the call is assembled.
 
+use std::sync::Arc;
+
 use capstan_model::{CallError, ItemId};
 use capstan_wire::{Json, object};
 
@@ -10,8 +12,8 @@ use super::screen::Passed;
 use super::side::{self, Admission, ApprovalFrom, SideOp};
 use super::{Delivery, Screened, Shape, Streaming, walk};
 use crate::hub::Hub;
-use crate::ports::{ResourceLists, Settling, Unwritten};
-use crate::{Call, Outcome, Requester, Session};
+use crate::ports::{ClientSide, Lane, ResourceLists, Settling, Unwritten};
+use crate::{BackChannel, Call, ClientIdentity, Outcome, Requester, Session};
 
 /// A call that is being assembled. Assembling can require starting a server or asking a person.
 ///
@@ -22,6 +24,10 @@ use crate::{Call, Outcome, Requester, Session};
 pub struct Attempt<'a> {
     hub: &'a Hub,
     record: Record<'a>,
+    /// The lane of a side request. A call brings its own with its requester.
+    lane: Lane,
+    /// The client of a side request that its server may send messages about.
+    client: Option<(Arc<dyn ClientSide>, ClientIdentity)>,
 }
 
 // === impl Attempt ===
@@ -32,12 +38,12 @@ impl<'a> Attempt<'a> {
         if let Some(id) = hub.ids_of(&call.target).next() {
             record.meant(&id);
         }
-        Self { hub, record }
+        Self { hub, record, lane: Lane::ANY, client: None }
     }
 
     /// Opens the record of a call that is already assembled.
     pub(crate) fn at_once(hub: &'a Hub, call: &Call) -> Self {
-        Self { hub, record: Record::open(hub, call) }
+        Self { hub, record: Record::open(hub, call), lane: Lane::ANY, client: None }
     }
 
     /// Runs all steps of the call and waits for the complete answer.
@@ -94,6 +100,16 @@ impl<'a> Attempt<'a> {
         self
     }
 
+    /// Sets the lane that a side request is sent in.
+    pub fn in_lane(self, lane: Lane) -> Self {
+        Self { lane, ..self }
+    }
+
+    /// Sets the client that gets progress, notifications and questions of a side request.
+    pub fn heard_by(self, requester: Requester<'_>) -> Self {
+        Self { client: Some((requester.client, requester.identity)), ..self }
+    }
+
     /// Decides on a side request as on a call of its item: by rules, rates and quota. The target of
     /// `call` names the item's server, or is a URI in `resources`.
     ///
@@ -118,7 +134,12 @@ impl<'a> Attempt<'a> {
             }
         };
         self.record.meant(&id);
-        side::walk(self.hub, session, (id, call, op), approval_from, &mut self.record).await
+        let to_client = |(client, identity): &(Arc<dyn ClientSide>, ClientIdentity)| {
+            BackChannel::new(self.hub, &id.server, Arc::clone(client), *identity)
+        };
+        let (back, request) = (self.client.as_ref().map(to_client), (id, call, op));
+        let admitted = side::walk(self.hub, session, request, approval_from, &mut self.record);
+        Ok(admitted.await?.on_behalf_of(self.lane, back))
     }
 
     /// Closes this record without an entry, because the call opens its own record next.

@@ -12,7 +12,7 @@
 //! ```
 //! ```compile_fail,E0451
 //! fn any<T>() -> T { loop {} }
-//! let forged = capstan_hub::Admission { id: any(), op: any() };
+//! let forged = capstan_hub::Admission { id: any(), op: any(), lane: any(), back: any() };
 //! ```
 //! ```compile_fail,E0451
 //! fn any<T>() -> T { loop {} }
@@ -141,7 +141,8 @@ impl<'a> Outgoing<'a> {
             Message::Follow(_) => TaskSubscription::METHOD,
         };
         let message = format!("`{method}` is not offered");
-        CallError::Server { server: server.clone(), code: METHOD_NOT_FOUND, message, whole: None }
+        let (server, code) = (server.clone(), METHOD_NOT_FOUND);
+        CallError::Server { server, code, message, whole: None, is_modern: false }
     }
 }
 

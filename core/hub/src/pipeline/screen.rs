@@ -169,6 +169,12 @@ impl Screened {
         &self.origin.id.server
     }
 
+    /// The lane whose own connection the call was sent on; [`Lane::ANY`] if it was sent on the home
+    /// connection.
+    pub fn lane(&self) -> Lane {
+        self.origin.lane
+    }
+
     /// Returns the task that the call has become, for its caller; `None` if the result names none.
     pub fn task(&self) -> Option<TaskHandle> {
         let task = match self.shape.result_type.as_deref() {

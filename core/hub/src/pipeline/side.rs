@@ -18,13 +18,16 @@ use super::screen::check_size;
 use super::settle::with_own_name;
 use crate::hub::Hub;
 use crate::ports::{Approver, Lane};
-use crate::{Answer, Call, Ground, Part, Session, Unattended};
+use crate::{Answer, BackChannel, Call, Ground, Part, Session, Unattended};
 
 /// Proof that a side request may be sent, with the item and the operation in one value.
-#[derive(Debug)]
 pub struct Admission {
     id: ItemId,
     op: SideOp,
+    /// The lane of the caller.
+    lane: Lane,
+    /// The way to the client, for messages about the request.
+    back: Option<BackChannel>,
 }
 
 /// An operation about an item.
@@ -74,6 +77,15 @@ impl Admission {
     pub fn op(&self) -> &SideOp {
         &self.op
     }
+
+    /// The way to the client, for messages about the request.
+    pub fn back(&self) -> Option<&BackChannel> {
+        self.back.as_ref()
+    }
+
+    pub(super) fn on_behalf_of(self, lane: Lane, back: Option<BackChannel>) -> Self {
+        Self { lane, back, ..self }
+    }
 }
 
 /// Runs the steps of a call up to `admit` for a side request.
@@ -112,7 +124,7 @@ pub(super) async fn walk(
     };
     let confirmed = confirm(hub, session, approver, permitted, record).await?;
     let ticket: Ticket = admit(hub, session, confirmed)?;
-    Ok(Admission { id: ticket.into_id(), op })
+    Ok(Admission { id: ticket.into_id(), op, lane: Lane::ANY, back: None })
 }
 
 /// Refuses a method of an extension about a resource that the caller may not read.
@@ -156,7 +168,11 @@ impl Hub {
     /// # Errors
     /// When the server cannot be used, or refuses.
     pub async fn run_side(&self, admission: Admission) -> Result<Json, CallError> {
-        let lease = self.server(&admission.id.server)?.wake(Lane::ANY).await?;
+        let server = self.server(&admission.id.server)?;
+        let lease = match server.lease(admission.lane) {
+            Some(lease) => lease,
+            None => server.wake(admission.lane).await?,
+        };
         match lease.send(Outgoing::side(&admission)).await? {
             Answer::Whole(answer) => {
                 let item = || format!("{} {}", admission.id, admission.op.method());
@@ -183,7 +199,7 @@ impl Hub {
         &self,
         before: &Self,
         session: &Session,
-        caller: &Arc<Caller>,
+        (caller, lane): (&Arc<Caller>, Lane),
         id: ItemId,
     ) -> Result<(), CallError> {
         let was_admitted =
@@ -193,7 +209,7 @@ impl Hub {
             part: Part::Later { approved: false },
             ..Call::new(Arc::clone(caller), target, None)
         };
-        let attempt = Attempt::at_once(self, &call);
+        let attempt = Attempt::at_once(self, &call).in_lane(lane);
         if !was_admitted {
             let (kind, name) = (Kind::Resource, id.to_string());
             return Err(attempt.refuse(CallError::Unknown { kind, name, nearest: Vec::new() }));

@@ -142,6 +142,14 @@ pub enum Notice {
         /// The complete params, unchanged.
         params: Json,
     },
+    /// Any other notification among the messages of the call: a changed list, or one of an
+    /// extension.
+    Other {
+        /// The method of the notification.
+        method: Box<str>,
+        /// The complete params, unchanged.
+        params: Option<Json>,
+    },
 }
 
 // === impl Wishes ===

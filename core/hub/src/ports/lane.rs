@@ -21,13 +21,13 @@ pub enum Era {
     Modern,
 }
 
-/// The open connections that the calls of one lane use.
+/// The open connections that the requests of one lane use.
 #[derive(Clone)]
 pub struct Connected {
-    /// The connection whose lists are the server's: every decision is based on them. Everything
-    /// but calls uses it, and so do the calls of lanes without a connection of their own.
+    /// The connection whose lists are the server's: every decision is based on them. Lanes without
+    /// a connection of their own use it for everything else, too.
     pub home: Arc<dyn Connection>,
-    /// The connection that calls of the lane use, if it is another. It speaks another era.
+    /// The connection that requests of the lane use, if it is another. It speaks another era.
     pub own: Option<Arc<dyn Connection>>,
 }
 

@@ -61,6 +61,11 @@ pub trait Backend: Send + Sync {
     /// (single-flight).
     fn connect(self: Arc<Self>, lane: Lane) -> BoxFuture<'static, Result<Connected, CallError>>;
 
+    /// True if callers of one era may get a connection of their own.
+    fn may_have_lanes(&self) -> bool {
+        false
+    }
+
     /// Releases all connections and what is behind them. Requests in flight still finish on them.
     fn disconnect(&self);
 
@@ -84,6 +89,11 @@ pub trait Backend: Send + Sync {
 
 /// A connection to a server. Lists and messages of one value never use another connection.
 pub trait Connection: Send + Sync {
+    /// The server's identity on this connection; `None` if the [server](Backend::about) has only one.
+    fn identity(&self) -> Option<Arc<About>> {
+        None
+    }
+
     /// Returns a list that is in memory, without waiting.
     fn listed(&self, listing: Listing) -> Option<Arc<[Item]>>;
 

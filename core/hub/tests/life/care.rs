@@ -274,8 +274,13 @@ impl Backend for Named {
 
     fn about(&self) -> Option<Arc<About>> {
         let capabilities = Json::parse(r#"{"tools":{}}"#).ok();
-        let about = About { capabilities, ..About::default() };
+        let protocol = if self.may_have_lanes() { "2026-07-28" } else { "" }.to_owned();
+        let about = About { protocol, capabilities, ..About::default() };
         (self.1.starts() > 0).then(|| Arc::new(about))
+    }
+
+    fn may_have_lanes(&self) -> bool {
+        self.1.own_tools.lock().unwrap().is_some()
     }
 
     fn connected(self: Arc<Self>, lane: Lane) -> Option<Connected> {
@@ -365,12 +370,16 @@ impl Connection for Named {
         .boxed()
     }
 
+    fn list_members(&self, _: Listing) -> Option<Json> {
+        Json::parse(r#"{"_meta":"home"}"#).ok()
+    }
+
     fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Result<Answer, CallError>> {
         async move {
+            self.1.calls.lock().unwrap().push("home");
             let Message::Call(..) = outgoing.message() else {
                 return Ok(Answer::Whole(Json::empty_object()));
             };
-            self.1.calls.lock().unwrap().push("home");
             let takes = *self.1.takes.lock().unwrap();
             tokio::time::sleep(takes).await;
             assert!(self.1.connected.load(Ordering::Relaxed), "it was stopped under a call");
@@ -384,6 +393,15 @@ impl Connection for Named {
 // === impl OwnLane ===
 
 impl Connection for OwnLane {
+    fn identity(&self) -> Option<Arc<About>> {
+        let protocol = "2025-11-25".to_owned();
+        Some(Arc::new(About { protocol, ..About::default() }))
+    }
+
+    fn list_members(&self, _: Listing) -> Option<Json> {
+        Json::parse(r#"{"_meta":"own"}"#).ok()
+    }
+
     fn listed(&self, listing: Listing) -> Option<Arc<[Item]>> {
         self.1.own_tools.lock().unwrap().clone().filter(|_| listing == Listing::Tools)
     }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use capstan_hub::ports::{Era, Item, Lane};
+use capstan_hub::ports::{Era, Item, Lane, Listing};
+use capstan_hub::{ApprovalFrom, Call, SideOp};
+use capstan_model::{Caller, Front, ItemId, Kind, Target};
 use capstan_wire::Json;
 
-use super::care::{Care, fixed};
+use super::care::{Care, Supervised, fixed};
 
 const LEGACY: Lane = Lane { era: Some(Era::Legacy) };
 const MODERN: Lane = Lane { era: Some(Era::Modern) };
@@ -101,4 +103,50 @@ async fn a_call_that_was_lost_is_sent_again_in_the_same_lane() {
     care.server.own_loses_one.store(true, Ordering::Relaxed);
     server.call_in(LEGACY).await.unwrap();
     assert_eq!(calls(&care), ["own", "own", "own"]);
+}
+
+/// Subscribes to a resource in this lane.
+async fn subscribe(server: &Supervised, lane: Lane, uri: &str) {
+    let id = ItemId { server: server.name.clone(), item: uri.to_owned() };
+    let call = Call::new(Caller::operator(Front::Cli), Target::exact(Kind::Resource, id), None);
+    let attempt = server.hub.begin(&call).in_lane(lane);
+    let (session, from) = (server.hub.session(), ApprovalFrom::Memory);
+    attempt.side(&session, call, SideOp::Subscribe, from, None).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_side_request_uses_the_connection_of_its_callers_era_and_keeps_it() {
+    let care = dual(HOME, OWN);
+    let server = care.take("s", fixed(60));
+    subscribe(&server, MODERN, "f://a").await;
+    subscribe(&server, LEGACY, "f://b").await;
+    assert_eq!(calls(&care), ["home", "own"]);
+    care.pass(Duration::from_mins(5)).await;
+    assert!(care.server.own_connected.load(Ordering::Relaxed), "a resource is watched on it");
+    server.hub.unsubscribe(&server.name, "f://b").await.unwrap();
+    care.pass(Duration::from_mins(2)).await;
+    assert!(!care.server.own_connected.load(Ordering::Relaxed));
+    assert_eq!(care.server.starts(), 1, "the other one still watches a resource");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_era_gets_the_servers_own_description_and_members_of_lists() {
+    let care = dual(HOME, OWN);
+    let server = care.take("s", fixed(60));
+    let (hub, name) = (&server.hub, &server.name);
+    let protocol = async |lane| hub.introduce(name, lane).await.unwrap().protocol.clone();
+    let meta = async |lane| {
+        let members = hub.list_members(name, Listing::Tools, lane).await;
+        members.map(|members| members.to_string())
+    };
+    assert_eq!(meta(LEGACY).await, None, "nothing is started for it");
+    assert_eq!(protocol(MODERN).await, "2026-07-28");
+    assert!(!care.server.own_connected.load(Ordering::Relaxed), "no legacy client is there");
+    assert_eq!(hub.about_in(name, LEGACY).unwrap().protocol, "2026-07-28", "not known yet");
+    assert_eq!(protocol(LEGACY).await, "2025-11-25");
+    assert_eq!(hub.about_in(name, LEGACY).unwrap().protocol, "2025-11-25");
+    assert_eq!(meta(LEGACY).await.as_deref(), Some(r#"{"_meta":"own"}"#));
+    for lane in [MODERN, Lane::ANY] {
+        assert_eq!(meta(lane).await.as_deref(), Some(r#"{"_meta":"home"}"#));
+    }
 }

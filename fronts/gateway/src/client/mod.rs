@@ -109,6 +109,14 @@ struct State {
 // === impl View ===
 
 impl View {
+    /// True if the endpoint shows the server.
+    pub(crate) fn has(&self, server: &ServerName) -> bool {
+        match self {
+            Self::All => true,
+            Self::One(one) => one == server,
+        }
+    }
+
     /// The item that a client with this view calls by this name.
     pub(crate) fn target(&self, kind: Kind, name: &str) -> Target {
         match self {

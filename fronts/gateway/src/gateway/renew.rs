@@ -103,8 +103,8 @@ impl Gateway {
             let (before, hub) = (Arc::clone(before), Arc::clone(hub));
             let id = ItemId { server, item: uri };
             tokio::spawn(async move {
-                let Client { session, caller, .. } = &*client;
-                if let Err(error) = hub.resubscribe(&before, session, caller, id).await {
+                let (session, by) = (&client.session, (&client.caller, client.era.lane()));
+                if let Err(error) = hub.resubscribe(&before, session, by, id).await {
                     tracing::debug!(%error, "a subscription could not be renewed");
                 }
             });

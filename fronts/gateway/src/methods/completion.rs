@@ -57,6 +57,7 @@ impl Gateway {
         let (hub, typed) = (self.hub(), typed(&params));
         let sought = Call::new(Arc::clone(&caller), Target::spelled(kind, name), Some(&typed));
         let attempt = hub.begin_search(&sought).by_method(SideOp::COMPLETE);
+        let attempt = attempt.in_lane(client.era.lane());
         let resources = ClientResources { gateway: self, client };
         let target = match kind {
             Kind::Prompt | Kind::Tool => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_hub::Session;
 use capstan_hub::catalog::{merged_instructions, own_instructions};
-use capstan_hub::ports::{About, Caching, Listing};
+use capstan_hub::ports::{About, Caching, Lane, Listing};
 use capstan_model::rpc_code::{INVALID_REQUEST, UNSUPPORTED_VERSION};
 use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::{META_CAPABILITIES, META_VERSION};
@@ -149,7 +149,7 @@ impl Gateway {
         let revision = client.revision;
         match &client.view {
             View::One(server) => {
-                let about = self.about(server).await;
+                let about = self.about(server, client.era.lane()).await;
                 let text = about.as_ref().and_then(|about| about.instructions.as_deref());
                 let text = text.filter(|text| !text.trim().is_empty()).map(own_instructions);
                 let info = about.as_ref().and_then(|about| about.info.clone());
@@ -166,7 +166,8 @@ impl Gateway {
                 let gathered = self.gather(&hub, Listing::Tools, Reader::WarmUp).await;
                 let reached =
                     |name: &&ServerName| hub.policy().out_of_reach(&client.caller, name).is_none();
-                let known = |name| Some((name, hub.about(name)?));
+                let lane = client.era.lane();
+                let known = |name| Some((name, hub.about_in(name, lane)?));
                 let abouts: Vec<(&ServerName, Arc<About>)> =
                     gathered.lists.keys().filter(reached).filter_map(known).collect();
                 let texts = abouts.iter().filter_map(|(name, about)| {
@@ -219,8 +220,10 @@ impl Gateway {
         client
     }
 
-    async fn about(&self, server: &ServerName) -> Option<Arc<About>> {
-        tokio::time::timeout(WAIT_FOR_ONE, self.hub().introduce(server)).await.ok()?.ok()
+    async fn about(&self, server: &ServerName, lane: Lane) -> Option<Arc<About>> {
+        let hub = self.hub();
+        let about = tokio::time::timeout(WAIT_FOR_ONE, hub.introduce(server, lane)).await;
+        about.ok().and_then(Result::ok).or_else(|| hub.about(server))
     }
 }
 

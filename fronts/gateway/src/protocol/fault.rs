@@ -91,8 +91,11 @@ impl Fault {
             }
             CallError::InvalidArguments { problem, .. } => Self::invalid(problem.clone()),
             CallError::HeaderMismatch { .. } => Self::new(HEADER_MISMATCH, error.to_string()),
-            CallError::Server { code, message, whole, .. } => {
-                Self::of_server(*code, message, whole.as_deref()).for_era(kind, name, era)
+            CallError::Server { code, message, whole, is_modern, .. } => {
+                let own = Self::of_server(*code, message, whole.as_deref());
+                let theirs = if *is_modern { Era::Modern } else { Era::Legacy };
+                let own = if theirs == era { own } else { own.for_era(kind, era) };
+                own.about_resource(kind, name)
             }
             CallError::Refused { .. }
             | CallError::NotApproved { .. }
@@ -127,8 +130,8 @@ impl Fault {
         Self { code, message: message.to_owned(), data: None, whole }
     }
 
-    /// Converts "resource not found", which has another code in each era.
-    fn for_era(self, kind: Kind, name: &str, era: Era) -> Self {
+    /// Converts "resource not found" of a server of the other era, which has another code there.
+    fn for_era(self, kind: Kind, era: Era) -> Self {
         match (kind, self.code, era) {
             (Kind::Resource, RESOURCE_NOT_FOUND, Era::Modern) => self.with_code(INVALID_PARAMS),
             (Kind::Resource, INVALID_PARAMS, Era::Legacy) if self.names_a_resource() => {
@@ -136,7 +139,6 @@ impl Fault {
             }
             _ => self,
         }
-        .about_resource(kind, name)
     }
 
     /// The error under another code. Text and data stay as the server wrote them.

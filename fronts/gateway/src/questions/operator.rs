@@ -21,6 +21,7 @@ use crate::client::{Client, View};
 use crate::exchange::event_channel::{EventSender, SendError, Size, channel};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
+use crate::methods::extensions::is_extension_notification;
 use crate::methods::tasks::task_table::Tasks;
 use crate::protocol::request_meta::RequestMeta;
 use crate::protocol::revision::Revision;
@@ -175,8 +176,11 @@ impl ClientOperator {
     }
 
     fn tell(&self, method: &str, params: &Json) {
+        self.send(compose::notification(method, Some(params)).into());
+    }
+
+    fn send(&self, message: Bytes) {
         self.whole.store(true, Ordering::Relaxed);
-        let message = compose::notification(method, Some(params)).into();
         match self.events.try_send(Event::Message(message)) {
             Ok(()) => {}
             Err(SendError::Closed(Event::Message(message))) if self.outlives_answer() => {
@@ -199,6 +203,16 @@ impl ClientOperator {
         if hears {
             self.tell("notifications/message", params);
         }
+    }
+
+    /// True if the client may receive such a notification within a call. Those of extensions are for
+    /// clients that are shown one server.
+    fn may_hear(&self, method: &str) -> bool {
+        let is_of_extension = || match self.client.view {
+            View::All => false,
+            View::One(_) => is_extension_notification(method),
+        };
+        method.ends_with("/list_changed") || is_of_extension()
     }
 
     /// Sends a question in the form of the client's era.
@@ -338,6 +352,12 @@ impl ClientSide for ClientOperator {
             }
             Notice::Log { server, level, params, .. } => {
                 self.log(&level, &self.context.tasks.translate(&server, &params));
+            }
+            Notice::Other { method, params } => {
+                // A client with a stream for such messages is told there.
+                if !self.client.has_inbox() && self.may_hear(&method) {
+                    self.send(compose::notification(&method, params.as_ref()).into());
+                }
             }
         }
     }

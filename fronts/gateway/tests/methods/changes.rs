@@ -131,3 +131,25 @@ async fn a_client_that_listens_and_has_not_listed_is_told_of_changes() {
     }
     assert!(inboxes.iter_mut().all(|inbox| inbox.try_recv().is_err()), "nothing else is told");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reported_change_is_passed_on_once_whether_the_list_differs_or_not() {
+    let (growing, _) = growing("grows", usize::MAX);
+    let harness = Harness::new(vec![Server::new("same"), growing]);
+    for name in ["same", "grows"] {
+        let client = harness.legacy(one(name), "{}").await;
+        let mut inbox = client.open_inbox();
+        harness.ask(&client, "tools/list", "{}").await;
+        for reads_first in [false, true] {
+            harness.gateway.list_changed(&name.parse().unwrap(), Listing::Tools);
+            if reads_first {
+                // The client may have read the new list before it is told of it.
+                harness.ask(&client, "tools/list", "{}").await;
+            }
+            let told = timeout(LIMIT, inbox.recv()).await.unwrap().unwrap();
+            assert!(told.windows(18).any(|part| part == b"tools/list_changed"));
+            tokio::time::sleep(LIMIT).await;
+            assert!(inbox.try_recv().is_err(), "{name} is told of twice");
+        }
+    }
+}

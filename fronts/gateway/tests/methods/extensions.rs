@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use capstan_gateway::View;
-use capstan_hub::ports::Listener as _;
+use capstan_hub::ports::{Asking, Listener as _, Notice};
 use capstan_hub::{HubBuilder, Outcome};
 use capstan_model::{ErrorCode, ServerName};
 use capstan_policy::{Pattern, Rule};
-use capstan_wire::object;
+use capstan_wire::{Reply, RequestId, object};
 use futures::FutureExt as _;
 use futures::future::ready;
 
-use crate::harness::{Harness, Server, allowing, json, member};
+use crate::harness::{Harness, Server, allowing, follow, json, member};
 
 const DECLARED: &str = r#"{"tools":{},"resources":{},"extensions":{"com.acme/search":{},"io.modelcontextprotocol/skills":{}}}"#;
 
@@ -186,4 +186,47 @@ async fn notifications_of_an_extension_pass_both_ways_where_one_server_is_shown(
     let told = String::from_utf8(inbox.recv().await.unwrap().to_vec()).unwrap();
     assert_eq!(member(&told, "method"), r#""notifications/acme/changed""#);
     assert!(inbox.try_recv().is_err() && others.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn progress_questions_and_notifications_during_a_method_reach_its_client() {
+    let server = Server::modern("a").able(DECLARED).answering(|_, _, to| {
+        async move {
+            let back = to.client().unwrap();
+            let params = json(r#"{"progressToken":7,"progress":1.0}"#);
+            let (server, done) = ("a".parse().unwrap(), 1.0);
+            back.notice(Notice::Progress { server, done, total: None, message: None, params });
+            for method in ["notifications/acme/seen", "notifications/tools/list_changed"] {
+                back.notice(Notice::Other { method: method.into(), params: None });
+            }
+            let asked = back.ask(Asking::Roots, json("{}")).await;
+            Ok(json(&format!(r#"{{"answered":{}}}"#, asked.is_ok())))
+        }
+        .boxed()
+    });
+    let harness = Harness::new(vec![server]);
+    let able = r#"{"roots":{}}"#;
+    let params = r#"{"_meta":{"progressToken":"mine"}}"#;
+    let said = harness.ask_modern(one("a"), able, "acme/search", params).await;
+    let methods: Vec<_> = said.messages.iter().map(|message| member(message, "method")).collect();
+    let told = ["progress", "acme/seen", "tools/list_changed"];
+    assert_eq!(methods, told.map(|name| format!(r#""notifications/{name}""#)));
+    assert_eq!(member(said.messages.first().unwrap(), "params.progressToken"), r#""mine""#);
+    // A modern client can be asked only in the answer to a call.
+    assert_eq!(member(&said.answer, "result.answered"), "false");
+
+    let client = harness.legacy(one("a"), able).await;
+    let _inbox = client.open_inbox();
+    let exchange = harness.start(&client, "acme/search", params);
+    let said = follow(exchange, |message| {
+        if let Ok(id) = member(message, "id").parse() {
+            let roots = Reply::Result(json(r#"{"roots":[]}"#));
+            client.take_reply(&RequestId::Number(id), roots);
+        }
+    })
+    .await;
+    let methods: Vec<_> = said.messages.iter().map(|message| member(message, "method")).collect();
+    // The others go to its stream for messages that belong to no request.
+    assert_eq!(methods, [r#""notifications/progress""#, r#""roots/list""#]);
+    assert_eq!(member(&said.answer, "result.answered"), "true");
 }

@@ -149,7 +149,14 @@ async fn what_a_server_does_not_tell_of_is_left_out() {
     let refuses = modern("a").answering(|method, _, _| {
         assert_eq!(method, LISTEN);
         let (server, message) = ("a".parse().unwrap(), "no".to_owned());
-        ready(Err(CallError::Server { server, code: -32601, message, whole: None })).boxed()
+        ready(Err(CallError::Server {
+            server,
+            code: -32601,
+            message,
+            whole: None,
+            is_modern: true,
+        }))
+        .boxed()
     });
     let (b, of_b) = telling("b", |_| json(r#"["2"]"#));
     let (c, of_c) = telling("c", |_| json("7"));

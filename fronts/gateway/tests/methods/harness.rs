@@ -397,7 +397,8 @@ impl Connection for Server {
                 SideOp::Complete(params)
                 | SideOp::Extension { params, .. }
                 | SideOp::Notify { params, .. } => {
-                    (admission.op().method(), params.clone(), To::Nobody)
+                    let to = admission.back().cloned().map_or(To::Nobody, To::Client);
+                    (admission.op().method(), params.clone(), to)
                 }
                 SideOp::Subscribe => {
                     let uri = compose::string(&admission.id().item);

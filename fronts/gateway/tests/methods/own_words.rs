@@ -61,24 +61,31 @@ async fn one_server_is_described_in_its_own_words_and_several_by_the_gateway() {
 
 #[tokio::test]
 async fn resource_not_found_keeps_the_servers_text_and_data_in_both_eras() {
-    let lost = |code: i64| {
+    let lost = |code: i64, is_modern: bool| {
         move |_, _| {
             let message = "gone fishing".to_owned();
             let whole = format!(
                 r#"{{"code":{code},"message":"gone fishing","data":{{"uri":"f://x","why":[1.0]}}}}"#
             );
             let (server, whole) = ("a".parse().unwrap(), Some(whole));
-            ready(Err(CallError::Server { server, code, message, whole })).boxed()
+            ready(Err(CallError::Server { server, code, message, whole, is_modern })).boxed()
         }
     };
     let read = r#"{"uri":"f://x"}"#;
-    for code in [RESOURCE_NOT_FOUND, INVALID_PARAMS] {
-        let harness = Harness::new(vec![Server::new("a").running(lost(code))]);
+    // The code of a server of the other era is translated, and no other: servers of one era use
+    // codes of the other one too.
+    for (code, is_modern, for_modern, for_legacy) in [
+        (RESOURCE_NOT_FOUND, false, INVALID_PARAMS, RESOURCE_NOT_FOUND),
+        (INVALID_PARAMS, false, INVALID_PARAMS, INVALID_PARAMS),
+        (INVALID_PARAMS, true, INVALID_PARAMS, RESOURCE_NOT_FOUND),
+        (RESOURCE_NOT_FOUND, true, RESOURCE_NOT_FOUND, RESOURCE_NOT_FOUND),
+    ] {
+        let harness = Harness::new(vec![Server::new("a").running(lost(code, is_modern))]);
         let own = View::One("a".parse().unwrap());
         let modern = harness.ask_modern(own.clone(), "{}", "resources/read", read).await.answer;
         let client = harness.legacy(own, "{}").await;
         let legacy = harness.ask(&client, "resources/read", read).await.answer;
-        for (answer, expected) in [(&modern, INVALID_PARAMS), (&legacy, RESOURCE_NOT_FOUND)] {
+        for (answer, expected) in [(&modern, for_modern), (&legacy, for_legacy)] {
             assert_eq!(member(answer, "error.code"), expected.to_string(), "{answer}");
             assert_eq!(member(answer, "error.message"), r#""gone fishing""#);
             assert_eq!(member(answer, "error.data"), r#"{"uri":"f://x","why":[1.0]}"#);

@@ -189,7 +189,8 @@ fn wants_visit() -> Server {
     Server::new("a").running(move |_, _| {
         let (server, whole) = ("a".parse().unwrap(), Some(whole.to_owned()));
         let message = "visit".to_owned();
-        ready(Err(CallError::Server { server, code: -32042, message, whole })).boxed()
+        let is_modern = false;
+        ready(Err(CallError::Server { server, code: -32042, message, whole, is_modern })).boxed()
     })
 }
 

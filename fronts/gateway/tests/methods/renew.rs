@@ -203,7 +203,8 @@ async fn a_task_whose_server_was_replaced_is_answered_by_the_new_one_or_reported
     let knows = |_: &str, _, _| std::future::ready(Ok(json(r#"{"taskId":"1"}"#))).boxed();
     let forgot = |_: &str, _, _| {
         let (server, message) = ("a".parse().unwrap(), "no such task".to_owned());
-        let error = CallError::Server { server, code: -32602, message, whole: None };
+        let error =
+            CallError::Server { server, code: -32602, message, whole: None, is_modern: true };
         std::future::ready(Err(error)).boxed()
     };
     let harness = Harness::new(vec![made().answering(knows)]);

@@ -183,6 +183,7 @@ async fn what_changes_at_a_server_out_of_reach_is_not_told() {
     let mut of_reader = reader.open_inbox();
     harness.gateway.list_changed(&"a".parse().unwrap(), Listing::Tools);
     timeout(LIMIT, of_reader.recv()).await.unwrap().unwrap();
+    assert!(timeout(LIMIT, of_reader.recv()).await.is_err(), "it was told twice");
 }
 
 #[tokio::test(start_paused = true)]

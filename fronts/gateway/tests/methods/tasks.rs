@@ -50,6 +50,7 @@ fn state(name: &str) -> impl Fn(&str, Json, To) -> Given + use<> {
                 code: -32602,
                 message: "no such task".to_owned(),
                 whole: None,
+                is_modern: false,
             }),
         })
         .boxed()

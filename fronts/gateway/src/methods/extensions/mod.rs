@@ -17,11 +17,14 @@ use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::caller_of;
 use crate::client::{Client, View};
-use crate::exchange::Exchange;
 use crate::exchange::answer::Payload;
+use crate::exchange::event_channel::channel;
+use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
 use crate::protocol::fault::Fault;
+use crate::protocol::request_meta::RequestMeta;
+use crate::questions::operator::ClientOperator;
 
 /// Longest name of a method, in bytes.
 const MAX_METHOD: usize = 128;
@@ -88,8 +91,16 @@ impl Gateway {
         let method: Box<str> = method.into();
         match client.view.clone() {
             View::One(server) => {
-                let work = async move { gateway.forward(&asker, &server, method, params).await };
-                Exchange::silent(id, client, work)
+                let (events, receiver) = channel();
+                let meta = RequestMeta::of(&params);
+                let context = self.call_context();
+                let operator =
+                    ClientOperator::new(Arc::clone(client), meta.as_ref(), events, context);
+                let work = async move {
+                    let operator = Arc::new(operator);
+                    gateway.forward(&operator, &server, method, params).await
+                };
+                Exchange::running(id, client, receiver, || Task::new(work))
             }
             View::All => {
                 let work = async move { gateway.carry(&asker, &method, params).await };
@@ -119,7 +130,7 @@ impl Gateway {
         let (gateway, client, method) = (Arc::clone(self), Arc::clone(client), method.into());
         tokio::spawn(async move {
             let hub = gateway.hub();
-            if declares_extensions(&hub, &server).await {
+            if declares_extensions(&hub, &client, &server).await {
                 let op = SideOp::Notify { method, params: params.clone() };
                 let caller = caller_of(&client.caller, &params);
                 if let Err(error) = run(&hub, &client, caller, &server, op, &params).await {
@@ -143,21 +154,25 @@ impl Gateway {
         }
     }
 
-    /// Forwards a request to the server that a client is shown.
+    /// Forwards a request to the server that a client is shown. The client gets progress and
+    /// notifications that come meanwhile; one with a session also gets questions.
     async fn forward(
         self: &Arc<Self>,
-        client: &Arc<Client>,
+        operator: &Arc<ClientOperator>,
         server: &ServerName,
         method: Box<str>,
         params: Json,
     ) -> Result<Payload, Fault> {
-        let hub = self.hub();
-        if !declares_extensions(&hub, server).await {
+        let (hub, client) = (self.hub(), &operator.client);
+        if !declares_extensions(&hub, client, server).await {
             return Err(Fault::unknown_method(&method));
         }
         let caller = caller_of(&client.caller, &params);
         let op = SideOp::Extension { method: method.clone(), params: params.clone() };
-        let result = run(&hub, client, caller, server, op, &params).await;
+        let call = call(caller, server, &op, &params);
+        let attempt = hub.begin(&call).in_lane(client.era.lane()).heard_by(operator.requester());
+        let from = ApprovalFrom::OtherShells;
+        let result = attempt.side(&client.session, call, op, from, None).await;
         let result = result.map_err(|error| fault(&error, &method))?;
         Ok(payload(client, &result))
     }
@@ -196,7 +211,7 @@ impl Gateway {
             found = hub.find_resource(&client.caller, &uri, &resources).await;
         }
         let ItemId { server, item } = found.map_err(|_| unknown())?;
-        let has = declared(&hub, &server).await;
+        let has = declared(&hub, client, &server).await;
         if !has.is_some_and(|about| skills::are_offered(&about)) {
             return Err(unknown());
         }
@@ -220,13 +235,18 @@ async fn run(
     op: SideOp,
     params: &Json,
 ) -> Result<Json, CallError> {
+    let call = call(caller, server, &op, params);
+    let attempt = hub.begin(&call).in_lane(client.era.lane());
+    attempt.side(&client.session, call, op, ApprovalFrom::OtherShells, None).await
+}
+
+/// The call that a request of an extension counts as.
+fn call(caller: Arc<Caller>, server: &ServerName, op: &SideOp, params: &Json) -> Call {
     let item = SideOp::extension_item(op.method());
     let target = Target::exact(Kind::Tool, ItemId { server: server.clone(), item });
     // The rules read the params as arguments, without what every request has.
     let arguments = object::without_member(params, "_meta").unwrap_or_else(|_| params.clone());
-    let call = Call::new(caller, target, Some(&arguments));
-    let attempt = hub.begin(&call);
-    attempt.side(&client.session, call, op, ApprovalFrom::OtherShells, None).await
+    Call::new(caller, target, Some(&arguments))
 }
 
 /// The result of a request of an extension, with the type that the client's era requires.
@@ -236,14 +256,14 @@ fn payload(client: &Client, result: &Json) -> Payload {
     client.era.result(result, &shape, Kind::Tool)
 }
 
-/// The description of a server, which is started if it is not known.
-async fn declared(hub: &Hub, server: &ServerName) -> Option<Arc<About>> {
-    tokio::time::timeout(WAIT, hub.introduce(server)).await.ok()?.ok()
+/// The description of a server as the client sees it. The server is started if it is not known.
+async fn declared(hub: &Hub, client: &Client, server: &ServerName) -> Option<Arc<About>> {
+    tokio::time::timeout(WAIT, hub.introduce(server, client.era.lane())).await.ok()?.ok()
 }
 
 /// True if a server declares an extension, or something experimental.
-async fn declares_extensions(hub: &Hub, server: &ServerName) -> bool {
-    let about = declared(hub, server).await;
+async fn declares_extensions(hub: &Hub, client: &Client, server: &ServerName) -> bool {
+    let about = declared(hub, client, server).await;
     let capabilities = about.and_then(|about| about.capabilities.clone());
     capabilities.is_some_and(|all| {
         ["extensions", "experimental"].into_iter().any(|key| {
@@ -271,7 +291,7 @@ fn is_extension(method: &str) -> bool {
 }
 
 /// True if a notification may belong to an extension.
-fn is_extension_notification(method: &str) -> bool {
+pub(crate) fn is_extension_notification(method: &str) -> bool {
     let rest = method.strip_prefix("notifications/").filter(|_| is_sound(method));
     rest.is_some_and(|rest| {
         !rest.is_empty() && !RESERVED_NOTIFICATIONS.into_iter().any(|it| begins(rest, it))

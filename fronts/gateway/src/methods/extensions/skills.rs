@@ -66,7 +66,8 @@ impl Gateway {
         let asked = servers.into_iter().map(|server| {
             let hub = &hub;
             async move {
-                let about = hub.about(server).filter(|about| are_offered(about))?;
+                let about = hub.about_in(server, client.era.lane());
+                let about = about.filter(|about| are_offered(about))?;
                 drop(about);
                 let read = read(hub, client, server, params);
                 tokio::time::timeout(WAIT, read).await.ok().flatten()

@@ -62,6 +62,15 @@ impl Changes {
         self.news.notify_one();
     }
 
+    /// True if a server in the view reports a change of the list that clients have not been told of
+    /// yet.
+    pub(crate) fn is_reported(&self, view: &View, listing: Listing) -> bool {
+        let noted = lock(&self.noted);
+        noted.iter().any(|((server, other), news)| {
+            *other == listing && *news == News::Reported && view.has(server)
+        })
+    }
+
     /// Ends the task that sends changes.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Release);
@@ -113,32 +122,31 @@ impl Gateway {
     pub(crate) async fn tell_changes(gateway: Weak<Self>, changes: Arc<Changes>) {
         while let Some(changed) = changes.next().await {
             let Some(gateway) = gateway.upgrade() else { return };
+            let reported = changed.iter().filter(|(_, news)| **news == News::Reported);
+            gateway.tell_reported(&reported.map(|(list, _)| list.clone()).collect());
             for (view, listing) in gateway.lists.known() {
-                let concerns = |(server, other): &(ServerName, Listing)| {
-                    let shown = match &view {
-                        View::All => true,
-                        View::One(one) => one == server,
-                    };
-                    shown && *other == listing
-                };
+                let concerns =
+                    |(server, other): &(ServerName, Listing)| view.has(server) && *other == listing;
                 if changed.keys().any(concerns) {
                     gateway.look(view, listing);
                 }
             }
-            let reported = changed.into_iter().filter(|(_, news)| *news == News::Reported);
-            gateway.tell_unlisted(&reported.map(|(list, _)| list).collect());
         }
     }
 
-    /// Notifies clients of reported changes to lists that no client with their view has requested.
-    /// There is nothing to compare, so every reported change counts.
-    fn tell_unlisted(&self, changed: &HashSet<(ServerName, Listing)>) {
-        let listed: HashSet<(View, &str)> = self
-            .lists
-            .known()
-            .into_iter()
-            .map(|(view, listing)| (view, listing.capability()))
-            .collect();
+    /// Notifies clients of reported changes: a client that is connected to the server itself is told
+    /// of each, whether it makes a difference or not. Callers with access rules are told only of
+    /// what they can see, if their list is known.
+    fn tell_reported(&self, changed: &HashSet<(ServerName, Listing)>) {
+        let known = self.lists.known();
+        let listed: HashSet<(View, &str)> =
+            known.iter().map(|(view, listing)| (view.clone(), listing.capability())).collect();
+        for (view, listing) in known {
+            if changed.iter().any(|(server, other)| *other == listing && view.has(server)) {
+                self.lists.announce(view, listing);
+            }
+        }
+        let hub = self.hub();
         // Templates and resources have the same notification.
         for listing in [Listing::Tools, Listing::Prompts, Listing::Resources] {
             let capability = listing.capability();
@@ -151,12 +159,10 @@ impl Gateway {
                 continue;
             }
             let is_told = |view: &View, caller: &Caller| {
-                let sees = |server: &ServerName| self.shows(server, caller);
-                !listed.contains(&(view.clone(), capability))
-                    && match view {
-                        View::All => servers.iter().any(|server| sees(server)),
-                        View::One(server) => servers.contains(server) && sees(server),
-                    }
+                let sees = |server: &ServerName| view.has(server) && self.shows(server, caller);
+                let is_compared = listed.contains(&(view.clone(), capability));
+                (!is_compared || !hub.policy().binds(caller))
+                    && servers.iter().any(|server| sees(server))
             };
             self.tell_those(&is_told, listing);
         }
@@ -201,6 +207,8 @@ impl Gateway {
                 if let Err(fault) = gateway.compare(&key.0, listing).await {
                     tracing::debug!(?fault, "a list that may have changed cannot be read");
                 }
+                // Without a difference, there is nothing that the announcement was about.
+                gateway.lists.take_announced(&key);
                 if gateway.changes.is_done(&key) {
                     return;
                 }

@@ -39,6 +39,12 @@ const PATIENCE: Patience = Patience::Quiet {
     most: Duration::from_secs(2),
 };
 
+/// Longest wait for the members of a list besides its items, which are sent without them then.
+const MEMBERS: Duration = Duration::from_secs(5);
+
+/// Longest wait for a list that a connected server has changed.
+const CHANGED_LIST: Duration = Duration::from_secs(1);
+
 /// The lists of resources that a client of all servers sees.
 pub(crate) struct ClientResources<'a> {
     pub(crate) gateway: &'a Arc<Gateway>,
@@ -60,6 +66,8 @@ pub(crate) enum Reader {
 #[derive(Default)]
 pub(crate) struct Lists {
     built: Mutex<HashMap<(View, Listing), Arc<ListSnapshot>>>,
+    /// Lists whose reported change clients were told of, and that are yet to be compared.
+    announced: Mutex<HashSet<(View, Listing)>>,
     /// Lists filtered by access rules.
     pub(crate) classes: VisibleLists,
     /// Servers whose list a background task waits for.
@@ -92,7 +100,10 @@ impl Gateway {
         }
         let hub = self.hub();
         let own = match &client.view {
-            View::One(server) => hub.list_members(server, listing),
+            View::One(server) => {
+                let members = hub.list_members(server, listing, client.era.lane());
+                tokio::time::timeout(MEMBERS, members).await.ok().flatten()
+            }
             View::All => None,
         };
         let is_bound = hub.policy().binds(&client.caller);
@@ -139,10 +150,13 @@ impl Gateway {
             return Ok(Arc::clone(known));
         }
         let built = Arc::new(build(hub, view, listing, &gathered, &Caller::anonymous()));
-        let before = self.lists.built().insert(key, Arc::clone(&built));
+        let before = self.lists.built().insert(key.clone(), Arc::clone(&built));
         if let Some(before) = before.filter(|before| !before.looks_like(&built)) {
-            // The first reader of a change notifies all clients.
-            self.tell_list(view, listing, &Change { before, after: Arc::clone(&built) });
+            let is_announced =
+                self.lists.take_announced(&key) || self.changes.is_reported(view, listing);
+            // The first reader of a change notifies all clients that are not told otherwise.
+            let change = Change { before, after: Arc::clone(&built), is_announced };
+            self.tell_list(view, listing, &change);
         }
         Ok(built)
     }
@@ -162,6 +176,10 @@ impl Gateway {
         let how = |server: &ServerName| match self.first_wait(hub, server, listing, reader) {
             Some(left) => Ask::Await(left),
             None if is_awaited(server) => Ask::Nothing,
+            // A client that was told of a change must not get the list from before it.
+            None if reader != Reader::WarmUp && hub.is_outdated(server, listing) => {
+                Ask::Await(CHANGED_LIST)
+            }
             None => reader.ask(),
         };
         let gathered = hub.gather_from(listing, PATIENCE, &how).await;
@@ -267,6 +285,20 @@ impl Lists {
 
     fn built(&self) -> MutexGuard<'_, HashMap<(View, Listing), Arc<ListSnapshot>>> {
         self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records that clients are told of a reported change.
+    pub(crate) fn announce(&self, view: View, listing: Listing) {
+        self.announced().insert((view, listing));
+    }
+
+    /// True if clients were told of the change; the next one is another.
+    pub(crate) fn take_announced(&self, list: &(View, Listing)) -> bool {
+        self.announced().remove(list)
+    }
+
+    fn announced(&self) -> MutexGuard<'_, HashSet<(View, Listing)>> {
+        self.announced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Forgets the waits for servers that were replaced.

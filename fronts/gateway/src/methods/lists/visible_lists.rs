@@ -31,6 +31,8 @@ struct Cache {
 pub(crate) struct Change {
     pub(crate) before: Arc<ListSnapshot>,
     pub(crate) after: Arc<ListSnapshot>,
+    /// True if callers without access rules are told already, because the server reported it.
+    pub(crate) is_announced: bool,
 }
 
 /// Cache key: view, kind of list, and the caller's subject and roles.
@@ -98,20 +100,20 @@ impl Gateway {
         own
     }
 
-    /// True if a change is visible to a caller.
+    /// True if a caller is to be told of a change.
     ///
     /// Changes at servers beyond the caller's reach are not revealed.
     pub(crate) fn sees_change(
         &self,
         view: &View,
         listing: Listing,
-        Change { before, after }: &Change,
+        Change { before, after, is_announced }: &Change,
         caller: &Caller,
         known: &mut HashMap<Key, bool>,
     ) -> bool {
         let hub = self.hub();
         if !hub.policy().binds(caller) {
-            return true;
+            return !is_announced;
         }
         let key = Key::new(view, listing, caller);
         *known.entry(key.clone()).or_insert_with(|| {

@@ -43,7 +43,8 @@ impl Gateway {
     ) -> Result<(ItemId, ResourceWatch), CallError> {
         let call = Call::new(caller, client.view.target(Kind::Resource, uri), None);
         let hub = self.hub();
-        let mut attempt = hub.begin_search(&call).by_method(method);
+        let attempt = hub.begin_search(&call).by_method(method);
+        let mut attempt = attempt.in_lane(client.era.lane());
         let watched = self.start_watching(&hub, &mut attempt, client, call, approval_from).await;
         let (_, id, watch) = attempt.end(watched, |(answer, ..)| answer).await?;
         Ok((id, watch))

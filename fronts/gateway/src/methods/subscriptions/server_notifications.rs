@@ -8,7 +8,7 @@ use capstan_hub::{BackChannel, Requester};
 use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 
-use crate::client::{Client, View};
+use crate::client::Client;
 use crate::gateway::Gateway;
 use crate::questions::notice_filter::NoticeFilter;
 use crate::questions::operator::ClientOperator;
@@ -86,11 +86,7 @@ impl Gateway {
     /// The connected clients that see a server.
     fn seeing<'a>(&'a self, server: &'a ServerName) -> impl Iterator<Item = Arc<Client>> + 'a {
         let sees = move |client: &Arc<Client>| {
-            let is_shown = match &client.view {
-                View::All => true,
-                View::One(one) => one == server,
-            };
-            is_shown && self.shows(server, &client.caller)
+            client.view.has(server) && self.shows(server, &client.caller)
         };
         self.subscribers.connected().into_iter().filter(sees)
     }
