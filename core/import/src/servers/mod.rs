@@ -35,7 +35,7 @@ use variables::{Habits, NoWords};
 use crate::clients::{Client, OUR_NAME};
 use crate::dialects::AllDialects;
 
-pub use limits::Limit;
+pub use limits::{FormerLimit, Limit};
 pub use plan::{Plan, Row, State, Variable, plan};
 pub use secrets::Secrets;
 
