@@ -41,7 +41,7 @@ fn mode(path: &Path, mode: u32) {
 #[test]
 fn every_order_of_returns_ends_with_the_bytes_of_the_beginning() {
     // The text of Capstan's file at the beginning, and a change by hand in between.
-    let own = "# mine\n[servers.mine]\ncommand = \"x\" # here\n\n[tools]\n# few\nmax_tool_calls_per_session = 9";
+    let own = "# mine\n[servers.mine]\ncommand = \"x\" # here\n\n[tools]\n# few\nmax_tool_calls_per_session = 9 # at most\n";
     let line = "# added by hand\n";
     for (text, change) in
         [(None, ""), (Some(own), ""), (Some("\n# only this\n"), ""), (Some(own), line)]

@@ -104,7 +104,7 @@ impl Records {
         }
         let adoptions = self.adoptions.iter().filter(|adoption| adoption.config == path);
         let mut bare = text.to_owned();
-        for adoption in adoptions {
+        for adoption in adoptions.rev() {
             bare = without(&bare, &adoption.added, &adoption.limits)?;
         }
         let is_ours = record.before.is_none() && bare.trim().is_empty();
