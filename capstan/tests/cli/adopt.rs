@@ -8,7 +8,9 @@ use capstan_testkit::{World, binary};
 use serde_json::{Value, json};
 
 use crate::clients::{FILES, crowded, place, tree};
-use crate::stage::{column, ends_with, json as parsed, ok_json, read, run, says, with_project};
+use crate::stage::{
+    column, ends_with, json as parsed, ok_json, read, row, run, says, with_project,
+};
 
 /// Claude Code's file with these servers, and what else it keeps in it.
 pub(crate) fn claude(servers: &Value) -> String {
@@ -304,4 +306,51 @@ fn servers_that_are_added_are_connected_once_if_that_is_wanted() {
     let told = ok_json(&other, "adopt claude-code --yes --check");
     assert_eq!(column(&told["checked"], "server"), ["one", "two"]);
     assert_eq!(manifests(&other), 2);
+}
+
+#[test]
+fn rules_of_claude_code_move_with_their_servers() {
+    let world = with_project();
+    let path = world.write(world.home().join(".claude.json"), claude(&json!({ "g": server(&[]) })));
+    let rules = |rule: &str, tool: &str| {
+        let list = json!([format!("mcp__g__{tool}")]);
+        json!({ "permissions": { rule: list } }).to_string()
+    };
+    world.write(world.home().join(".claude/settings.json"), rules("deny", "echo"));
+    world.write("project/.claude/settings.json", rules("ask", "count"));
+    world.write("project/.claude/settings.local.json", rules("deny", "env"));
+    let before = read(&path);
+    let inside =
+        |words: &str| world.capstan(words.split_whitespace()).within(world.project()).run();
+    let imported = inside("import claude-code --json");
+    assert_eq!(parsed(&imported)["servers"][0]["notes"].as_array().unwrap().len(), 3);
+    inside("adopt claude-code --yes").ok();
+    let expected = "permissions = { deny = [\"echo\", \"env\"], ask = [\"count\"] }";
+    says(&read(config(&world)), expected);
+    assert_eq!(inside("call g__echo message=x").status, Some(6), "as before");
+    inside("adopt claude-code --undo").ok();
+    assert_eq!((read(&path), config(&world).exists()), (before, false));
+    // Settings that cannot be read may have a rule for any server.
+    world.write("project/.claude/settings.json", "{");
+    says(&ends_with(inside("adopt claude-code --yes"), 3).stderr, "`g` stays: its client's rules");
+}
+
+#[test]
+fn a_server_that_is_disabled_in_claude_code_is_disabled_in_the_projects_file() {
+    let world = with_project();
+    world.write(
+        "project/.mcp.json",
+        claude(&json!({ "on": server(&[]), "off": server(&["--era", "legacy"]) })),
+    );
+    let project =
+        json!({ world.project().display().to_string(): { "disabledMcpjsonServers": ["off"] } });
+    world.write(world.home().join(".claude.json"), json!({ "projects": project }).to_string());
+    let inside =
+        |words: &str| world.capstan(words.split_whitespace()).within(world.project()).run();
+    let moved = inside("adopt claude-code --scope project --yes");
+    says(&moved.stderr, "`off`: it is written as disabled");
+    moved.ok();
+    let rows = parsed(&inside("list --json"));
+    assert_eq!(row(&rows, "name", "off")["state"], "disabled");
+    assert_ne!(row(&rows, "name", "on")["state"], "disabled");
 }

@@ -15,6 +15,7 @@ use capstan_import::Client;
 use capstan_import::clients::{
     Base, ClientConnection, ClientError, ClientFile, Named, Presence, Use, presence, put, take,
 };
+use capstan_import::servers::ClientRules;
 use serde::Serialize;
 
 use crate::{AppError, ConfigFile, Environment, FileFacts};
@@ -24,6 +25,13 @@ pub use undo::UndoneAdoption;
 
 /// The folder in which desktop programs keep their configuration on macOS.
 const APPLICATION_SUPPORT: &str = "Library/Application Support";
+
+/// The folder in which an administrator configures Claude Code.
+const CLAUDE_MANAGED: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode"
+} else {
+    "/etc/claude-code"
+};
 
 /// Reads and changes the configuration files of other MCP clients.
 pub struct Clients {
@@ -145,6 +153,25 @@ impl Clients {
         paths.filter(is_file).filter(inside).collect()
     }
 
+    /// The rules that a client has for its servers, beside the files with the servers.
+    pub fn rules(&self, client: Client) -> ClientRules {
+        let (mut files, mut unread) = (Vec::new(), Vec::new());
+        for path in client.rule_places().iter().map(|place| self.locate(place)) {
+            let name = path.display().to_string();
+            match self.edits.read(&path) {
+                Ok(Some(text)) => files.push(SourceFile::new(name, Scope::User, text)),
+                Ok(None) => {}
+                Err(error) => unread.push((name, error.message)),
+            }
+        }
+        let project = self.environment.workspace();
+        let mut rules = ClientRules::read(&files, &project.to_string_lossy());
+        for (file, reason) in unread {
+            rules.refuse(&file, &reason);
+        }
+        rules
+    }
+
     /// The places of this scope that a client's servers can be moved from.
     pub fn writable(&self, client: Client, scope: Scope) -> Vec<PathBuf> {
         let places = client.places(scope).into_iter();
@@ -259,6 +286,7 @@ impl Clients {
             Base::App if cfg!(target_os = "macos") => home.join(APPLICATION_SUPPORT),
             Base::Config | Base::App => shared_config.clone(),
             Base::Project => self.environment.workspace(),
+            Base::Managed => CLAUDE_MANAGED.into(),
         };
         base.join(place.path)
     }

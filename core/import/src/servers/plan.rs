@@ -16,7 +16,7 @@ use capstan_config::source::{SourceFile, Surroundings};
 use super::limits::{FormerLimit, Limit};
 use super::secrets::{Secrets, Vault};
 use super::variables::required_variables;
-use super::{Carried, Content, Found, entries};
+use super::{Carried, ClientRules, Content, Found, entries};
 
 /// The plan of an import.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ pub fn plan(found: Vec<Found>, file: &SourceFile, choice: Secrets) -> Result<Pla
     let plan = Plan { rows, variables, secrets, limits, former_limits, new };
     let (known, taken, vault) = (Vec::new(), Vec::new(), Vault::default());
     let mut planning = Planning { known, taken, vault, choice, plan };
-    for read in entries(file, "")? {
+    for read in entries(file, "", &ClientRules::default())? {
         planning.taken.extend(slug(&read.display).map(|slug| (slug, read.display.clone())));
         if let Content::Usable(carried) = read.content {
             planning.known.push(Known { name: read.display, carried, is_new: false });

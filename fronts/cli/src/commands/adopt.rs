@@ -10,7 +10,9 @@ use capstan_app::{
 use capstan_config::{Dialect, RESTRICTING_KEYS, Scope, SourceFile};
 use capstan_import::Client;
 use capstan_import::clients::{ClientConnection, ServerKey};
-use capstan_import::servers::{Found, Plan, Projects, Row, Secrets, State, Variable, find, plan};
+use capstan_import::servers::{
+    ClientRules, Found, Plan, Projects, Row, Secrets, State, Variable, find, plan,
+};
 use capstan_text::form::{Prompter, Terminal};
 use serde_json::{Value as Json, json};
 
@@ -188,9 +190,10 @@ impl<'a> Adoption<'a> {
         let projects =
             if self.args.all { Projects::All(&workspace) } else { Projects::Only(&workspace) };
         let scope = scope_of(self.args.at.scope);
+        let rules = self.context.app.clients.rules(client);
         in_current_files(self.files.iter().map(|file| (file.is_written, file)), |file| {
             let name = file.path.display().to_string();
-            find(client, &SourceFile::new(name, scope, file.text.clone()), projects)
+            find(client, &SourceFile::new(name, scope, file.text.clone()), projects, &rules)
         })
     }
 
@@ -287,7 +290,7 @@ impl<'a> Adoption<'a> {
             }
             let Ok(text) = clients.text(&path) else { continue };
             let file = SourceFile::new(path.display().to_string(), Scope::Project, text);
-            let found = find(client, &file, Projects::Only(""));
+            let found = find(client, &file, Projects::Only(""), &ClientRules::default());
             if found.iter().any(|found| !found.is_itself()) {
                 let word = client.as_str();
                 self.context.print.note(&format!(

@@ -85,13 +85,14 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
     let projects = if args.all { Projects::All(&workspace) } else { Projects::Only(&workspace) };
     let mut found = Vec::new();
     for client in clients {
+        let rules = context.app.clients.rules(*client);
         let writable = context.app.clients.writable(*client, scope);
         let files = context.app.clients.files(*client, scope).into_iter();
         let files = files.map(|path| (writable.contains(&path), path));
         found.extend(in_current_files(files, |path| {
             let name = path.display().to_string();
             let mut of_file = match context.app.clients.text(&path) {
-                Ok(text) => find(*client, &SourceFile::new(name, scope, text), projects),
+                Ok(text) => find(*client, &SourceFile::new(name, scope, text), projects, &rules),
                 Err(failure) => vec![unreadable(*client, name, failure.message)],
             };
             for found in &mut of_file {
