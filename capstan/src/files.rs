@@ -91,13 +91,14 @@ impl Files for LocalFiles {
         written.map_err(|error| AppError::internal(format!("{}: {error}", path.display())))
     }
 
-    fn delete(&self, path: &Path) -> Result<(), AppError> {
-        match fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(AppError::config(format!("{} cannot be removed: {error}", path.display())))
-            }
-            Ok(()) | Err(_) => Ok(()),
-        }
+    fn remove(&self, path: &Path, expected: &str) -> Result<bool, AppError> {
+        let removed = capstan_files::remove_unchanged(path, expected);
+        removed.map_err(|error| failure(&error, error.hint()))
+    }
+
+    fn locked(&self, folder: &Path, work: &mut dyn FnMut()) -> Result<(), AppError> {
+        let done = capstan_files::with_lock(folder, work);
+        done.map_err(|error| failure(&error, error.hint()))
     }
 
     fn unpack(&self, bundle: &Path, bundles: &Path) -> Result<PathBuf, AppError> {
@@ -146,6 +147,10 @@ impl ReversibleEdits for StateFolder {
 
     fn is_recorded(&self, path: &Path) -> Result<bool, EditFault> {
         self.placed().knows(path).map_err(fault)
+    }
+
+    fn backup_path(&self, path: &Path) -> PathBuf {
+        Placed::backup_path(path)
     }
 
     fn backup(&self, path: &Path) -> Result<Option<String>, EditFault> {

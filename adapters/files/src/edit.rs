@@ -96,6 +96,28 @@ pub(crate) fn update<E>(
     Ok(Edited { path, change })
 }
 
+/// Removes a file, unless its text is not `expected`; returns true if it was removed.
+///
+/// A link is followed and stays.
+pub fn remove_unchanged(path: &Path, expected: &str) -> Result<bool, FileError> {
+    let path = behind_links(path)?;
+    let _lock = FolderLock::acquire(folder_of(&path), LOCK_WAIT)?;
+    if read_bounded(&path, MAX_SIZE)?.as_deref() != Some(expected) {
+        return Ok(false);
+    }
+    fs::remove_file(&path).map_err(|cause| FileError::Write { path, cause })?;
+    Ok(true)
+}
+
+/// Does some work while no other process has the lock on a folder, which is created if missing.
+///
+/// The work must not edit files of that folder, as each edit needs the same lock.
+pub fn with_lock<T>(folder: &Path, work: impl FnOnce() -> T) -> Result<T, FileError> {
+    create_folder(folder)?;
+    let _lock = FolderLock::acquire(folder, LOCK_WAIT)?;
+    Ok(work())
+}
+
 /// Replaces a file or a link by a file with `bytes`.
 pub(crate) fn keep(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let folder = folder_of(path);

@@ -23,7 +23,7 @@ mod lock;
 pub use approvals::{Approval, Approvals, ApprovalsError, Approved};
 pub use bundle::{BundleError, BundleFault, BundleLimits, unpack};
 pub use cache::Cache;
-pub use edit::{Change, EditFileError, Edited, edit};
+pub use edit::{Change, EditFileError, Edited, edit, remove_unchanged, with_lock};
 pub use error::FileError;
 pub use placed::{Placed, PlacedError, Put, Start, Taken};
 pub use read::{MAX_SIZE, may_write, read_bounded};

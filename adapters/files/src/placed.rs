@@ -139,6 +139,11 @@ impl Placed {
         Ok(self.load()?.contains_key(key(path)?))
     }
 
+    /// The place of the backup of a changed file.
+    pub fn backup_path(path: &Path) -> PathBuf {
+        backup_of(path)
+    }
+
     /// The text before the recorded change of a file, if the backup is intact.
     pub fn backup<E>(&self, path: &Path) -> Result<Option<String>, PlacedError<E>> {
         match self.load()?.remove(key(path)?).and_then(|record| record.before) {
@@ -149,15 +154,19 @@ impl Placed {
 
     /// The starting point of a new change.
     ///
-    /// `take` removes our part from a text that others have changed.
+    /// `take` removes our part from a text that others have changed; it gets an empty text if the
+    /// changed file is missing.
     pub fn start<E>(
         &self,
         path: &Path,
         take: impl FnOnce(&str) -> Result<Option<String>, E>,
     ) -> Result<Start, PlacedError<E>> {
         let now = Self::read(path)?;
-        let (Some(text), Some(record)) = (&now, self.load()?.remove(key(path)?)) else {
+        let Some(record) = self.load()?.remove(key(path)?) else {
             return Ok(Start { base: now.clone(), now });
+        };
+        let Some(text) = &now else {
+            return Ok(Start { base: take("").map_err(|cause| refused(path, cause))?, now });
         };
         let untouched = hash(text.as_bytes()) == record.after;
         let base = match record.before.filter(|_| untouched) {
@@ -215,7 +224,8 @@ impl Placed {
         Err(failed)
     }
 
-    /// Reverts a change; `take` removes our part from a text that others have changed since.
+    /// Reverts a change; `take` removes our part from a text that others have changed since. It gets
+    /// an empty text if the file is missing.
     pub fn take_back<E>(
         &self,
         path: &Path,
@@ -224,8 +234,9 @@ impl Placed {
         let name = key(path)?.to_owned();
         let record = self.load()?.remove(&name);
         let Some(now) = Self::read(path)? else {
+            let taken = take_out(path, None, take)?;
             self.forget(&name)?;
-            return Ok(Taken::Nothing);
+            return Ok(taken);
         };
         let untouched = record.as_ref().filter(|record| hash(now.as_bytes()) == record.after);
         let taken = match untouched {
@@ -243,9 +254,9 @@ impl Placed {
                     remove(&backup_of(path))?;
                     Taken::Restored
                 }
-                None => take_out(path, &now, take)?,
+                None => take_out(path, Some(&now), take)?,
             },
-            None => take_out(path, &now, take)?,
+            None => take_out(path, Some(&now), take)?,
         };
         self.forget(&name)?;
         Ok(taken)
@@ -258,8 +269,10 @@ impl Placed {
         take: impl FnOnce(&str) -> Result<Option<String>, E>,
     ) -> Result<Taken, PlacedError<E>> {
         let record = self.load()?.remove(key(path)?);
-        let Some(now) = Self::read(path)? else { return Ok(Taken::Nothing) };
-        let untouched = record.filter(|record| hash(now.as_bytes()) == record.after);
+        let now = Self::read(path)?;
+        let is_ours =
+            |record: &Record| now.as_ref().is_some_and(|now| hash(now.as_bytes()) == record.after);
+        let untouched = record.filter(is_ours);
         match untouched.map(|record| record.before) {
             Some(None) => return Ok(Taken::Removed),
             Some(Some(before)) if kept::<E>(path, &before)?.is_some() => {
@@ -267,8 +280,8 @@ impl Placed {
             }
             Some(Some(_)) | None => {}
         }
-        let cause = |cause| PlacedError::Edit { path: path.to_owned(), cause };
-        let out = take(&now).map_err(cause)?.is_some();
+        let out = take(now.as_deref().unwrap_or_default());
+        let out = out.map_err(|cause| refused(path, cause))?.is_some();
         Ok(if out { Taken::TakenOut { backup: None } } else { Taken::Nothing })
     }
 
@@ -325,12 +338,12 @@ impl<E> PlacedError<E> {
 
 fn take_out<E>(
     path: &Path,
-    now: &str,
+    now: Option<&str>,
     take: impl FnOnce(&str) -> Result<Option<String>, E>,
 ) -> Result<Taken, PlacedError<E>> {
-    let cause = |cause| PlacedError::Edit { path: path.to_owned(), cause };
-    let Some(new) = take(now).map_err(cause)? else { return Ok(Taken::Nothing) };
-    write(path, Some(now), &new)?;
+    let taken = take(now.unwrap_or_default()).map_err(|cause| refused(path, cause))?;
+    let Some(new) = taken else { return Ok(Taken::Nothing) };
+    write(path, now, &new)?;
     let backup = backup_of(path);
     Ok(Taken::TakenOut { backup: backup.exists().then_some(backup) })
 }
@@ -340,8 +353,12 @@ fn taken<E>(
     text: &str,
     take: impl FnOnce(&str) -> Result<Option<String>, E>,
 ) -> Result<Option<String>, PlacedError<E>> {
-    let cause = |cause| PlacedError::Edit { path: path.to_owned(), cause };
-    Ok(Some(take(text).map_err(cause)?.unwrap_or_else(|| text.to_owned())))
+    let taken = take(text).map_err(|cause| refused(path, cause))?;
+    Ok(Some(taken.unwrap_or_else(|| text.to_owned())))
+}
+
+fn refused<E>(path: &Path, cause: E) -> PlacedError<E> {
+    PlacedError::Edit { path: path.to_owned(), cause }
 }
 
 /// The backup, if it has this hash.

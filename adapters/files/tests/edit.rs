@@ -9,7 +9,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::thread;
 
-use capstan_files::{Change, EditFileError, FileError, MAX_SIZE, edit};
+use capstan_files::{
+    Change, EditFileError, FileError, MAX_SIZE, edit, remove_unchanged, with_lock,
+};
 
 /// Replaces the content of the file by `text`.
 fn put(path: &Path, text: &str) -> Result<Change, EditFileError<Infallible>> {
@@ -189,4 +191,37 @@ fn edits_at_the_same_time_lose_nothing() {
         let expected: Vec<String> = (0..10).map(|n| format!("{writer}.{n}")).collect();
         assert_eq!(of_writer.collect::<Vec<_>>(), expected);
     }
+}
+
+#[test]
+fn a_file_is_removed_behind_its_link_and_only_with_the_expected_text() {
+    let root = tempfile::tempdir().unwrap();
+    let (file, link) = (root.path().join("file"), root.path().join("link"));
+    fs::write(&file, "new").unwrap();
+    symlink(&file, &link).unwrap();
+    assert!(!remove_unchanged(&link, "old").unwrap());
+    assert!(file.exists());
+    assert!(remove_unchanged(&link, "new").unwrap());
+    assert!(!file.exists() && link.is_symlink());
+    assert!(!remove_unchanged(&link, "new").unwrap(), "there is none any more");
+}
+
+#[test]
+fn work_under_a_lock_is_done_by_one_at_a_time() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("new/folder");
+    let file = root.path().join("count");
+    fs::write(&file, "0").unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                with_lock(&folder, || {
+                    let count: u32 = fs::read_to_string(&file).unwrap().parse().unwrap();
+                    fs::write(&file, (count + 1).to_string()).unwrap();
+                })
+                .unwrap();
+            });
+        }
+    });
+    assert_eq!(fs::read_to_string(&file).unwrap(), "4");
 }

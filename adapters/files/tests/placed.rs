@@ -212,3 +212,18 @@ fn the_kept_text_is_written_while_nobody_else_writes_in_its_folder() {
     drop(held);
     assert_eq!(desk.put(), Put::Done { backup: Some(desk.backup()) });
 }
+
+#[test]
+fn a_part_that_is_needed_comes_back_into_a_missing_file() {
+    let desk = Desk::with(BEFORE);
+    desk.put();
+    fs::remove_file(desk.file()).unwrap();
+    let restore = |text: &str| Ok::<_, Infallible>(text.is_empty().then(|| BEFORE.to_owned()));
+    let start = desk.placed.start(&desk.file(), restore).unwrap();
+    assert_eq!(start, Start { now: None, base: Some(BEFORE.to_owned()) });
+    let out = Taken::TakenOut { backup: None };
+    assert_eq!(desk.placed.would_take_back(&desk.file(), restore).unwrap(), out);
+    let out = Taken::TakenOut { backup: Some(desk.backup()) };
+    assert_eq!(desk.placed.take_back(&desk.file(), restore).unwrap(), out);
+    assert_eq!(desk.text(), BEFORE);
+}

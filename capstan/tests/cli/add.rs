@@ -2,7 +2,9 @@
 
 use capstan_testkit::World;
 
-use crate::stage::{ends_with, failure, json, quoted, read, run, says, user_config, with_project};
+use crate::stage::{
+    column, ends_with, failure, json, ok_json, quoted, read, run, says, user_config, with_project,
+};
 
 /// Runs `add` outside a project and gives back what the user's file says then.
 #[track_caller]
@@ -393,4 +395,34 @@ fn force_replaces_an_entry_where_it_stands() {
     );
     ends_with(run(&world, "add c sh --force"), 0);
     says(&user_config(&world), "args = [\"--force\"]");
+}
+
+#[test]
+fn the_scheme_of_an_address_may_be_in_capitals() {
+    let world = World::new();
+    run(&world, "add far HTTPS://a.example/mcp").ok();
+    assert_eq!(column(&ok_json(&world, "list"), "name"), ["far"]);
+    let config = user_config(&world);
+    says(&config, "url = \"HTTPS://a.example/mcp\"");
+    assert!(!config.contains("command"), "{config}");
+}
+
+#[test]
+fn every_refusal_of_an_add_says_what_to_do_next() {
+    let world = World::new();
+    for words in [
+        "add s",
+        "add -e novalue s x",
+        "add -e A=b s https://a.example/mcp",
+        "add -H Novalue s https://a.example/mcp",
+        "add -H A:b s x",
+        "add --network 127.0.0.1/32 s x",
+        "add s --openapi missing.yaml",
+        "add -e A=b s --openapi https://a.example/api.yaml",
+        "add s https://a.example/mcp --transport cli",
+        "trust",
+    ] {
+        let (_, message, hint) = failure(&run(&world, &format!("--json {words}")));
+        assert!(!hint.is_empty(), "{words}: {message}");
+    }
 }

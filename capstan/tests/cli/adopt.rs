@@ -8,34 +8,36 @@ use capstan_testkit::{World, binary};
 use serde_json::{Value, json};
 
 use crate::clients::{FILES, crowded, place, tree};
-use crate::stage::{column, ends_with, json as parsed, ok_json, read, run, says, with_project};
+use crate::stage::{
+    column, ends_with, json as parsed, ok_json, read, row, run, says, with_project,
+};
 
 /// Claude Code's file with these servers, and what else it keeps in it.
-fn claude(servers: &Value) -> String {
+pub(crate) fn claude(servers: &Value) -> String {
     let file = json!({ "numStartups": 1, "mcpServers": servers, "userID": "0" });
     serde_json::to_string_pretty(&file).unwrap()
 }
 
 /// An entry of Claude Code for a fixture.
-fn server(options: &[&str]) -> Value {
+pub(crate) fn server(options: &[&str]) -> Value {
     json!({ "type": "stdio", "command": binary("capstan-fixture"), "args": options })
 }
 
 /// A world in which Claude Code has two servers.
-fn world() -> (World, PathBuf) {
+pub(crate) fn world() -> (World, PathBuf) {
     let world = World::new();
     let servers = json!({ "one": server(&[]), "two": server(&["--era", "legacy"]) });
     let path = world.write(world.home().join(".claude.json"), claude(&servers));
     (world, path)
 }
 
-fn config(world: &World) -> PathBuf {
+pub(crate) fn config(world: &World) -> PathBuf {
     world.config().join("capstan/config.toml")
 }
 
 /// The names of the servers in Claude Code's file.
 #[track_caller]
-fn servers_in(path: &PathBuf) -> Vec<String> {
+pub(crate) fn servers_in(path: &PathBuf) -> Vec<String> {
     let file: Value = serde_json::from_str(&read(path)).unwrap();
     file["mcpServers"].as_object().unwrap().keys().cloned().collect()
 }
@@ -60,8 +62,9 @@ fn every_clients_servers_move_to_capstan_and_back_byte_for_byte() {
             let name = row["server"].as_str().unwrap();
             assert!(!moved.contains(&name), "{client}: `{name}` is still there");
         }
-        let again = run(&world, &format!("adopt {client} --yes")).ok();
-        says(&again, "");
+        let again = run(&world, &format!("adopt {client} --yes"));
+        says(&again.stderr, "uses Capstan already; its servers are in");
+        again.ok();
         let undone = ok_json(&world, &format!("adopt {client} --undo"));
         assert_eq!(undone["files"][0]["change"], "restored", "{client}: {undone}");
         assert_eq!(tree(&world), before, "{client}: {path}");
@@ -72,17 +75,24 @@ fn every_clients_servers_move_to_capstan_and_back_byte_for_byte() {
 
 #[test]
 fn clients_that_are_all_moved_are_all_moved_back_in_any_order() {
-    let world = crowded();
-    let before = tree(&world);
-    for (client, _, _) in FILES {
-        run(&world, &format!("adopt {client} --yes")).ok();
+    let mut order: Vec<(&str, &str)> = FILES.map(|(client, _, path)| (client, path)).to_vec();
+    for turn in 0..4 {
+        order.rotate_left(turn * 4);
+        if turn == 1 {
+            order.reverse();
+        }
+        let world = crowded();
+        let before = tree(&world);
+        for (client, _, _) in FILES {
+            run(&world, &format!("adopt {client} --yes")).ok();
+        }
+        for (client, path) in &order {
+            run(&world, &format!("adopt {client} --undo")).ok();
+            assert!(!read(place(&world, path)).contains("capstan"), "{client}");
+        }
+        assert_eq!(tree(&world), before, "{order:?}");
+        assert!(!config(&world).exists(), "{order:?}: {}", read(config(&world)));
     }
-    for (client, _, path) in FILES {
-        run(&world, &format!("adopt {client} --undo")).ok();
-        assert!(!read(place(&world, path)).contains("capstan"), "{client}");
-    }
-    assert_eq!(tree(&world), before);
-    assert!(!read(config(&world)).contains("[servers."), "{}", read(config(&world)));
 }
 
 #[test]
@@ -180,7 +190,7 @@ fn a_server_that_two_clients_share_stays_until_both_have_their_own_again() {
     assert_eq!(column(&ok_json(&world, "list"), "name"), ["one"]);
     run(&world, "adopt cursor --undo").ok();
     assert_eq!(read(&cursor), one);
-    assert!(!read(config(&world)).contains("[servers."));
+    assert!(!config(&world).exists(), "Capstan had created it");
 }
 
 #[test]
@@ -296,4 +306,51 @@ fn servers_that_are_added_are_connected_once_if_that_is_wanted() {
     let told = ok_json(&other, "adopt claude-code --yes --check");
     assert_eq!(column(&told["checked"], "server"), ["one", "two"]);
     assert_eq!(manifests(&other), 2);
+}
+
+#[test]
+fn rules_of_claude_code_move_with_their_servers() {
+    let world = with_project();
+    let path = world.write(world.home().join(".claude.json"), claude(&json!({ "g": server(&[]) })));
+    let rules = |rule: &str, tool: &str| {
+        let list = json!([format!("mcp__g__{tool}")]);
+        json!({ "permissions": { rule: list } }).to_string()
+    };
+    world.write(world.home().join(".claude/settings.json"), rules("deny", "echo"));
+    world.write("project/.claude/settings.json", rules("ask", "count"));
+    world.write("project/.claude/settings.local.json", rules("deny", "env"));
+    let before = read(&path);
+    let inside =
+        |words: &str| world.capstan(words.split_whitespace()).within(world.project()).run();
+    let imported = inside("import claude-code --json");
+    assert_eq!(parsed(&imported)["servers"][0]["notes"].as_array().unwrap().len(), 3);
+    inside("adopt claude-code --yes").ok();
+    let expected = "permissions = { deny = [\"echo\", \"env\"], ask = [\"count\"] }";
+    says(&read(config(&world)), expected);
+    assert_eq!(inside("call g__echo message=x").status, Some(6), "as before");
+    inside("adopt claude-code --undo").ok();
+    assert_eq!((read(&path), config(&world).exists()), (before, false));
+    // Settings that cannot be read may have a rule for any server.
+    world.write("project/.claude/settings.json", "{");
+    says(&ends_with(inside("adopt claude-code --yes"), 3).stderr, "`g` stays: its client's rules");
+}
+
+#[test]
+fn a_server_that_is_disabled_in_claude_code_is_disabled_in_the_projects_file() {
+    let world = with_project();
+    world.write(
+        "project/.mcp.json",
+        claude(&json!({ "on": server(&[]), "off": server(&["--era", "legacy"]) })),
+    );
+    let project =
+        json!({ world.project().display().to_string(): { "disabledMcpjsonServers": ["off"] } });
+    world.write(world.home().join(".claude.json"), json!({ "projects": project }).to_string());
+    let inside =
+        |words: &str| world.capstan(words.split_whitespace()).within(world.project()).run();
+    let moved = inside("adopt claude-code --scope project --yes");
+    says(&moved.stderr, "`off`: it is written as disabled");
+    moved.ok();
+    let rows = parsed(&inside("list --json"));
+    assert_eq!(row(&rows, "name", "off")["state"], "disabled");
+    assert_ne!(row(&rows, "name", "on")["state"], "disabled");
 }

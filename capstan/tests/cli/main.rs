@@ -28,6 +28,7 @@ mod config;
 mod dialects;
 mod clients;
 mod adopt;
+mod adopt_undo;
 mod secrets;
 mod redaction;
 mod logs;

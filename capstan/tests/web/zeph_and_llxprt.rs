@@ -117,9 +117,12 @@ fn c56_a_filter_with_a_comment_beside_it_leaves_only_what_it_lists() {
     assert_eq!(names, ["add", "echo", "env"]);
     assert_eq!(noted(&world, "python.argv"), ["-m", "my_mcp_server"]);
     ends(with_file(&world, LLXPRT, &["call", "filteredServer__hang"]), 6);
-    ends(with_file(&world, LLXPRT, &["add", "more", "--", "python"]), 0);
-    let file = std::fs::read_to_string(world.home().join("settings.json")).unwrap();
-    assert_eq!(file, text, "the comment survives");
+    // The comment survives a change of the file.
+    let file = world.write(world.home().join(".llxprt/settings.json"), text);
+    ends(world.capstan(["install", "llxprt"]).run(), 0);
+    let changed = std::fs::read_to_string(file).unwrap();
+    let comment = "// \"excludeTools\": [\"dangerous_tool\", \"file_deleter\"],\n";
+    assert!(changed.contains(comment) && changed.contains("\"serve\""), "{changed}");
 }
 
 #[test]

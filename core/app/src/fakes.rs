@@ -138,8 +138,17 @@ impl Files for FakeFiles {
         Ok(())
     }
 
-    fn delete(&self, path: &Path) -> Result<(), AppError> {
-        self.texts.lock().unwrap().remove(path);
+    fn remove(&self, path: &Path, expected: &str) -> Result<bool, AppError> {
+        let target = self.target(path);
+        let is_same = self.read(path)?.as_deref() == Some(expected);
+        if is_same {
+            self.texts.lock().unwrap().remove(&target);
+        }
+        Ok(is_same)
+    }
+
+    fn locked(&self, _: &Path, work: &mut dyn FnMut()) -> Result<(), AppError> {
+        work();
         Ok(())
     }
 

@@ -44,11 +44,20 @@ pub trait Files: Send + Sync {
     /// If it cannot be written.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), AppError>;
 
-    /// Removes a file; nothing happens if it does not exist.
+    /// Removes a file under a lock, and follows links, which stay; true if its text was `expected`.
+    /// Otherwise the file is left alone.
     ///
     /// # Errors
     /// If it cannot be removed.
-    fn delete(&self, path: &Path) -> Result<(), AppError>;
+    fn remove(&self, path: &Path, expected: &str) -> Result<bool, AppError>;
+
+    /// Does some work while no other process has the lock on this folder, which is created.
+    ///
+    /// The work must not change files of this folder.
+    ///
+    /// # Errors
+    /// If the lock cannot be had in time; the work was then not begun.
+    fn locked(&self, folder: &Path, work: &mut dyn FnMut()) -> Result<(), AppError>;
 
     /// Unpacks a bundle into a folder below `bundles`, and returns that folder.
     ///

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_config::edit::{
     EditError, NewProgram, NewRemote, NewServer, NewTarget, Switch, add_permission_rule,
-    add_server, allow_effect, remove_server, set_enabled,
+    add_server, allow_effect, remove_server, set_enabled, set_key, unset_key,
 };
 use capstan_model::{Effect, Verdict};
 use proptest::prelude::*;
@@ -347,5 +347,21 @@ proptest! {
             let rule = servers(&ruled)[name]["permissions"]["deny"][0].clone();
             prop_assert_eq!(rule.as_str(), Some("t"));
         }
+    }
+}
+
+#[test]
+fn a_key_for_all_servers_is_removed_without_a_trace() {
+    for text in [
+        "",
+        FILE,
+        "[servers.a]\ncommand = \"x\"\n",
+        "# c\r\n[mcp] # few\r\nelicitation_queue = 3\r\n\r\n# d\r\n",
+        "mcp = { elicitation_queue = 3 }\n",
+    ] {
+        let edited = set_key(text, "mcp", "max_dynamic_servers", 7).unwrap();
+        assert_ne!(edited, text);
+        assert_eq!(unset_key(&edited, "mcp", "max_dynamic_servers").unwrap(), text);
+        assert_eq!(unset_key(text, "mcp", "max_dynamic_servers").unwrap(), text);
     }
 }

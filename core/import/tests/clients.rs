@@ -10,7 +10,7 @@ use capstan_import::Client;
 use capstan_import::clients::{
     ClientConnection, ClientError, Presence, ServerKey, presence, put, put_back, replace, take,
 };
-use capstan_import::servers::{Found, Plan, Projects, Secrets, State, find, plan};
+use capstan_import::servers::{ClientRules, Found, Plan, Projects, Secrets, State, find, plan};
 use proptest::prelude::*;
 
 /// One real-shaped file of each client.
@@ -51,7 +51,12 @@ fn native(text: &str) -> SourceFile {
 }
 
 fn found_in(client: Client, name: &str, text: &str) -> Vec<Found> {
-    find(client, &SourceFile::new(name, Scope::User, text), Projects::All("/srv/other"))
+    find(
+        client,
+        &SourceFile::new(name, Scope::User, text),
+        Projects::All("/srv/other"),
+        &ClientRules::default(),
+    )
 }
 
 fn everything() -> Vec<Found> {

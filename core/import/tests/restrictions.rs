@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
 use capstan_config::{Dialect, Scope, SourceFile, Surroundings, load};
-use capstan_import::servers::{Plan, Projects, Secrets, State, find, plan};
+use capstan_import::servers::{ClientRules, Plan, Projects, Secrets, State, find, plan};
 use capstan_import::{AllDialects, Client};
 
 fn native(text: &str) -> SourceFile {
@@ -12,7 +12,12 @@ fn native(text: &str) -> SourceFile {
 
 fn planned(client: Client, text: &str, file: &str) -> Plan {
     let source = SourceFile::new(path_of(client), Scope::User, text);
-    plan(find(client, &source, Projects::Only("/p")), &native(file), Secrets::Keep).unwrap()
+    plan(
+        find(client, &source, Projects::Only("/p"), &ClientRules::default()),
+        &native(file),
+        Secrets::Keep,
+    )
+    .unwrap()
 }
 
 fn path_of(client: Client) -> &'static str {
@@ -197,7 +202,7 @@ fn what_a_user_lets_run_without_asking_is_carried_and_said() {
 fn a_project_lets_nothing_run_without_asking() {
     let text = r#"{"mcpServers": {"a": {"command": "x", "trust": true}}}"#;
     let source = SourceFile::new("f.json", Scope::Project, text);
-    let found = find(Client::Llxprt, &source, Projects::Only("/p"));
+    let found = find(Client::Llxprt, &source, Projects::Only("/p"), &ClientRules::default());
     let plan = plan(found, &native(""), Secrets::Reference).unwrap();
     assert!(!plan.apply("").unwrap().contains("permissions"));
     let note = "a project cannot allow calls by itself";
@@ -236,7 +241,7 @@ fn a_server_of_the_same_name_that_is_there_already_is_kept() {
 fn of_one_server_in_two_clients_the_more_restricted_one_stays_apart() {
     let found = |client: Client, text: &str| {
         let source = SourceFile::new(path_of(client), Scope::User, text);
-        find(client, &source, Projects::Only("/p"))
+        find(client, &source, Projects::Only("/p"), &ClientRules::default())
     };
     let mut all = found(Client::Cursor, r#"{"mcpServers": {"a": {"command": "x"}}}"#);
     all.extend(found(
@@ -274,4 +279,100 @@ fn the_smaller_limit_applies_and_a_list_of_commands_stops_no_server_that_is_ther
     );
     let limits = planned(Client::Zeph, &text, file).limits;
     assert_eq!(limits[0].to_string(), "tools.max_tool_calls_per_session = 7");
+}
+
+#[test]
+fn a_name_that_two_servers_have_stops_no_other_server() {
+    let text = r#"{"mcpServers": {
+        "a b": {"command": "x"}, "a-b": {"command": "y", "url": 1}, "c": {"command": "z"}
+    }}"#;
+    let plan = planned(Client::Cursor, text, "");
+    assert_eq!(plan.names().collect::<Vec<_>>(), ["a b", "c"]);
+    let reason = "`a b` in its file has the same name, `a-b`; rename one of them".to_owned();
+    assert_eq!(plan.rows[1].state, State::Unusable { reason });
+    let twice = format!("{}\n{}", zeph(""), zeph("").replace("fs", "other"));
+    let plan = planned(Client::Zeph, &format!("{twice}\n{}", zeph("")), "");
+    assert_eq!(plan.names().collect::<Vec<_>>(), ["other"]);
+    let reason = "there are two servers named `fs` in its file; rename one".to_owned();
+    assert_eq!(plan.rows[0].state, State::Unusable { reason });
+}
+
+#[test]
+fn a_damaged_restriction_of_a_file_still_stops_all_its_servers() {
+    let text = "[permissions]\ndeny = 7\n[mcp_servers.a]\ncommand = \"x\"\n";
+    stops(Client::Caliban, text, "permissions");
+}
+
+/// The plan for Claude Code's servers, with these settings.
+fn with_settings(scope: Scope, servers: &str, settings: &str) -> Plan {
+    let source = SourceFile::new(".claude.json", scope, servers);
+    let settings = SourceFile::new("settings.json", Scope::User, settings);
+    let rules = ClientRules::read(&[settings], "/p");
+    let found = find(Client::ClaudeCode, &source, Projects::Only("/p"), &rules);
+    plan(found, &native(""), Secrets::Keep).unwrap()
+}
+
+#[test]
+fn rules_of_claude_code_for_tools_become_rules_of_the_server() {
+    let servers = r#"{"mcpServers": {"g": {"command": "x"}, "my hub": {"command": "y"}}}"#;
+    for (settings, expected) in [
+        (
+            r#"{"permissions": {"deny": ["mcp__g__delete_repo", "Bash(rm:*)"], "ask": ["mcp__g__push_*"]}}"#,
+            "[servers.g]\ncommand = \"x\"\npermissions = { deny = [\"delete_repo\"], ask = [\"push_*\"] }\n\n[servers.\"my hub\"]\ncommand = \"y\"\n",
+        ),
+        (
+            r#"{"permissions": {"deny": ["mcp__my_hub", "mcp__g2"], "allow": ["mcp__g"]}}"#,
+            "[servers.g]\ncommand = \"x\"\n\n[servers.\"my hub\"]\ncommand = \"y\"\npermissions = { deny = [\"*\"] }\n",
+        ),
+        (
+            r#"{"permissions": {"ask": ["mcp__*__drop"]}}"#,
+            "[servers.g]\ncommand = \"x\"\npermissions = { ask = [\"*__drop\", \"_drop\", \"drop\"] }\n\n[servers.\"my hub\"]\ncommand = \"y\"\npermissions = { ask = [\"*__drop\", \"_drop\", \"drop\"] }\n",
+        ),
+    ] {
+        let plan = with_settings(Scope::User, servers, settings);
+        assert_eq!(plan.apply("").unwrap(), expected, "{settings}");
+    }
+    let denied = r#"{"permissions": {"deny": ["mcp__g__delete_repo"]}}"#;
+    let plan = with_settings(Scope::User, servers, denied);
+    let note = "`permissions.deny: mcp__g__delete_repo` in settings.json is imported";
+    assert_eq!((&plan.rows[0].notes[..], plan.rows[1].notes.len()), (&[note.to_owned()][..], 0));
+}
+
+#[test]
+fn a_server_that_claude_code_does_not_start_in_a_project_stays_disabled() {
+    let servers = r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}"#;
+    let off = "[servers.b]\ncommand = \"y\"\nenabled = false\n";
+    for settings in [
+        r#"{"projects": {"/p": {"disabledMcpjsonServers": ["b"]}}}"#,
+        r#"{"projects": {"/p": {"enabledMcpjsonServers": ["a"]}}}"#,
+        r#"{"disabledMcpjsonServers": ["b"], "enableAllProjectMcpServers": true}"#,
+    ] {
+        let written = with_settings(Scope::Project, servers, settings).apply("").unwrap();
+        assert_eq!(written, format!("[servers.a]\ncommand = \"x\"\n\n{off}"), "{settings}");
+        let written = with_settings(Scope::User, servers, settings).apply("").unwrap();
+        assert!(!written.contains("enabled"), "the lists are about a project's file");
+    }
+    let other = r#"{"projects": {"/q": {"disabledMcpjsonServers": ["b"]}}, "enabledMcpjsonServers": ["a"], "enableAllProjectMcpServers": true}"#;
+    assert!(!with_settings(Scope::Project, servers, other).apply("").unwrap().contains("enabled"));
+}
+
+#[test]
+fn a_server_that_an_unclear_rule_of_claude_code_may_stop_is_not_imported() {
+    let servers = r#"{"mcpServers": {"g": {"command": "x"}}}"#;
+    for (settings, reason) in [
+        (r#"{"permissions": {"deny": ["mcp__g__{a,b}"]}}"#, "cannot be expressed"),
+        (
+            r#"{"deniedMcpServers": [{"serverName": "g"}]}"#,
+            "`deniedMcpServers` in settings.json names it",
+        ),
+        (r#"{"deniedMcpServers": [{"serverUrl": "https://*"}]}"#, "entries that are not names"),
+        (r#"{"allowedMcpServers": [{"serverName": "h"}]}"#, "does not name it"),
+        ("{", "settings.json are unknown"),
+    ] {
+        let plan = with_settings(Scope::User, servers, settings);
+        let State::Unusable { reason: said } = &plan.rows[0].state else { panic!("{settings}") };
+        assert!(said.contains(reason), "{said}");
+    }
+    let named = r#"{"allowedMcpServers": [{"serverName": "g"}], "deniedMcpServers": []}"#;
+    assert_eq!(with_settings(Scope::User, servers, named).names().count(), 1);
 }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use capstan_hub::Call;
 use capstan_hub::catalog::{Patience, Reference, Typing};
 use capstan_hub::ports::{BoxFuture, Item, Listing};
-use capstan_hub::{Call, Requester};
 use capstan_model::{CallError, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, compose};
 use serde::{Deserialize, Serialize};
 
 use super::call::Refusal;
-use super::interact::{self, Asker, Misfit};
+use super::interact::{self, Misfit};
 use super::items::{Missing, slots};
+use super::read::answered;
 use super::{Event, Interact, Local, Operation, Reading, Source, operator};
 use crate::{AppError, HubPurpose, nearest};
 
@@ -64,10 +65,7 @@ impl Operation for GetPrompt {
             let target = Target::prompt(id.to_string());
             let call = Call::new(operator(), target, Some(&object_of(&values)));
             front.status(&format!("getting `{id}`"));
-            let person = Asker::new(front);
-            let requester = Requester { max_tokens: self.max_tokens, ..person.requester() };
-            let screened = attempt.call(&hub.session(), call, requester).await?;
-            Ok(screened.result().clone())
+            Ok(answered(local, front, attempt, call, self.max_tokens).await?)
         })
     }
 }

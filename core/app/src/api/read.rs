@@ -136,6 +136,17 @@ async fn send(
     max_tokens: Option<u32>,
 ) -> Result<Json, CallError> {
     front.status(&format!("reading `{}`", call.target.name));
+    answered(local, front, attempt, call, max_tokens).await
+}
+
+/// Sends a call of the operator, who is asked where a rule requires it.
+pub(super) async fn answered(
+    local: &Local,
+    front: &Arc<dyn Interact>,
+    attempt: Attempt<'_>,
+    call: Call,
+    max_tokens: Option<u32>,
+) -> Result<Json, CallError> {
     let person = Asker::new(front);
     let requester = Requester { max_tokens, ..person.requester() };
     let screened = attempt.call(&local.hub.session(), call, requester).await?;

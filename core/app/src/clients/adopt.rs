@@ -1,8 +1,8 @@
-//! Moves a client's servers to Capstan, and moves them back.
+//! Moves a client's servers to Capstan.
 //!
 //! An adoption changes three kinds of files, each atomically: first the record in the state folder,
 //! then Capstan's own file, which gets the servers, then the client's files, which lose them and get
-//! the entry for Capstan. A return goes the other way.
+//! the entry for Capstan. A return goes the other way; `undo` has it.
 //!
 //! **Invariant:** the client's files lack a server only while Capstan's file has it. After a kill at
 //! any moment, the record has everything that both directions need.
@@ -13,14 +13,12 @@ use std::path::{Path, PathBuf};
 use capstan_config::Scope;
 use capstan_config::edit::EditError;
 use capstan_import::Client;
-use capstan_import::clients::{
-    ClientConnection, ClientError, Presence, ServerKey, Use, presence, put_back, replace, take,
-};
+use capstan_import::clients::{ClientConnection, Presence, ServerKey, presence, replace, take};
 use capstan_import::servers::Plan;
 use serde::Serialize;
 
-use super::adoptions::{AdoptedFile, Adoption, without};
-use super::{Clients, EditStart, Installed, Mode, Uninstalled, client_failure};
+use super::adoptions::{AdoptedFile, Adoption, ConfigRecord, Records, without};
+use super::{Clients, EditStart, Installed, Mode, client_failure};
 use crate::{AppError, Approval, ConfigFile, Configs};
 
 /// A client's file, as it would be without an adoption.
@@ -59,19 +57,8 @@ pub struct ClientMove<'a> {
 pub struct Adopted {
     /// The changes of the client's files.
     pub files: Vec<(PathBuf, Installed)>,
-}
-
-/// The result of a return.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UndoneAdoption {
-    /// The changes of the client's files.
-    pub files: Vec<(PathBuf, Uninstalled)>,
-    /// Capstan's file.
-    pub config: PathBuf,
-    /// The change of that file.
-    pub config_change: Uninstalled,
-    /// Servers that stay in it, because another adopted client uses them.
-    pub kept: Vec<String>,
+    /// Servers of an earlier adoption that the client has again.
+    pub returned: Vec<String>,
 }
 
 /// A planned change of a client's file.
@@ -79,6 +66,15 @@ struct FileChange {
     path: PathBuf,
     start: EditStart,
     new: String,
+}
+
+/// A planned change of Capstan's file.
+struct ConfigChange {
+    /// The text now; `None` if there is no file.
+    now: Option<String>,
+    new: String,
+    /// Servers of an earlier adoption that are removed.
+    returned: Vec<String>,
 }
 
 // === impl Clients ===
@@ -94,13 +90,8 @@ impl Clients {
         scope: Scope,
         entry: &Path,
     ) -> Result<Vec<AdoptableFile>, AppError> {
-        let former = self.adoption(client, entry)?;
-        let writable: Vec<PathBuf> = client
-            .places(scope)
-            .iter()
-            .filter(|place| place.for_use == Use::Both)
-            .map(|place| self.locate(place))
-            .collect();
+        let former = self.records()?.adoption(client, entry).cloned();
+        let writable = self.writable(client, scope);
         let mut all = Vec::new();
         for path in self.files(client, scope) {
             let start = self.start_over(client, &path, former.as_ref())?;
@@ -120,97 +111,53 @@ impl Clients {
         moving: &ClientMove<'_>,
         mode: Mode,
     ) -> Result<Adopted, AppError> {
-        let ClientMove { client, config, config_text, .. } = *moving;
-        let former = self.adoption(client, moving.entry)?;
-        let changes = self.changes(moving, former.as_ref())?;
-        let after = moving.plan.apply(config_text)?;
-        if mode == Mode::Try {
-            let tried = |change: &FileChange| (change.path.clone(), change.tried());
-            return Ok(Adopted { files: changes.iter().map(tried).collect() });
+        match mode {
+            Mode::Try => {
+                let records = self.records()?;
+                let former = records.adoption(moving.client, moving.entry);
+                refuse_other_config(moving, former)?;
+                let changes = self.changes(moving, former)?;
+                let ConfigChange { returned, .. } = self.config_change(moving, &records)?;
+                let tried = |change: &FileChange| (change.path.clone(), change.tried());
+                Ok(Adopted { files: changes.iter().map(tried).collect(), returned })
+            }
+            Mode::Do => self.alone(|| self.adopt_alone(configs, moving)),
         }
-        let record = self.record(moving, former.as_ref(), &after)?;
-        let records = self.adoptions()?;
-        let mut next = records.clone();
-        next.retain(|adoption| !adoption.is_of(client, moving.entry));
-        next.push(record);
-        self.save_adoptions(&next)?;
-        let written = write_config(configs, config, config_text, &after);
-        let done = written.and_then(|()| {
-            let done = self.write_changes(configs, moving, &changes);
-            done.inspect_err(|_| {
-                // The client's files are as they were, so ours must be, too.
-                let before = config.exists.then_some(config_text);
-                drop(restore_config(configs, config, &after, before));
-            })
-        });
+    }
+
+    fn adopt_alone(&self, configs: &Configs, moving: &ClientMove<'_>) -> Result<Adopted, AppError> {
+        let ClientMove { client, entry, config, .. } = *moving;
+        let records = self.records()?;
+        let former = records.adoption(client, entry);
+        refuse_other_config(moving, former)?;
+        let changes = self.changes(moving, former)?;
+        let change = self.config_change(moving, &records)?;
+        let (adoption, former_config) =
+            (self.record(moving, former, &change), records.config(&config.path));
+        let config_record = ConfigRecord {
+            path: config.path.clone(),
+            before: records.bare(&config.path, change.now.as_deref())?,
+            after: change.new.clone(),
+        };
+        self.change_records(|records| {
+            records.set_adoption(client, entry, Some(adoption.clone()));
+            records.set_config(&config.path, Some(config_record.clone()));
+        })?;
+        let ConfigChange { now, new, returned } = change;
+        let written = write_config(configs, config, now.as_deref().unwrap_or_default(), &new);
+        let done = written.and_then(|()| self.write_changes(configs, moving, &changes));
         match done {
-            Ok(files) => Ok(Adopted { files }),
+            Ok(files) => Ok(Adopted { files, returned }),
             Err(error) => {
-                self.save_adoptions(&records)?;
+                // The client's files are as they were, so ours must be, too.
+                drop(restore_config(configs, config, &new, now.as_deref()));
+                self.change_records(|records| {
+                    records.set_adoption(client, entry, former.cloned());
+                    records.set_config(&config.path, former_config.cloned());
+                })?;
                 Err(error)
             }
         }
-    }
-
-    /// Moves the servers of an adoption back.
-    ///
-    /// # Errors
-    /// If there is no adoption, or a file cannot be parsed or written.
-    pub fn undo_adoption(
-        &self,
-        configs: &Configs,
-        client: Client,
-        entry: &Path,
-        mode: Mode,
-    ) -> Result<UndoneAdoption, AppError> {
-        let Some(adoption) = self.adoption(client, entry)? else {
-            let title = client.title();
-            let message = format!("the servers of {title} were not moved to Capstan");
-            return Err(AppError::not_found(message)
-                .hint(format!("`capstan uninstall {}` removes an entry", client.as_str())));
-        };
-        // Nothing is changed if one of the files cannot be.
-        let mut files = self.undo_files(configs, client, &adoption, Mode::Try)?;
-        let others: Vec<Adoption> = self.other_adoptions(client, entry)?;
-        let is_used = |name: &&String| others.iter().any(|other| other.uses(&adoption, name));
-        let (kept, free): (Vec<String>, Vec<String>) =
-            adoption.added.iter().cloned().partition(|name| is_used(&name));
-        let scope = if files_of_project(configs, &adoption) { Scope::Project } else { Scope::User };
-        let config = ConfigFile { path: adoption.config.clone(), ..configs.target(Some(scope)) };
-        let text = self.environment.files.read(&config.path)?;
-        let before = match &text {
-            None => None,
-            Some(now) if kept.is_empty() => adoption.before(now)?,
-            Some(now) => Some(without(now, &free)?),
-        };
-        let config_change = match (&text, &before) {
-            (None, _) => Uninstalled::Nothing,
-            (Some(now), Some(before)) if now == before => Uninstalled::Nothing,
-            (Some(_), None) => Uninstalled::Removed,
-            (Some(now), Some(_)) if *now == adoption.after && kept.is_empty() => {
-                Uninstalled::Restored
-            }
-            (Some(_), Some(_)) => Uninstalled::TakenOut { backup: None },
-        };
-        if mode == Mode::Do {
-            files = self.undo_files(configs, client, &adoption, mode)?;
-            if let (Some(now), true) = (&text, text != before) {
-                restore_config(configs, &config, now, before.as_deref())?;
-            }
-            self.save_adoptions(&handed_over(others, &adoption, &kept))?;
-        }
-        Ok(UndoneAdoption { files, config: adoption.config, config_change, kept })
-    }
-
-    fn adoption(&self, client: Client, entry: &Path) -> Result<Option<Adoption>, AppError> {
-        let all = self.adoptions()?;
-        Ok(all.into_iter().find(|adoption| adoption.is_of(client, entry)))
-    }
-
-    fn other_adoptions(&self, client: Client, entry: &Path) -> Result<Vec<Adoption>, AppError> {
-        let mut all = self.adoptions()?;
-        all.retain(|adoption| !adoption.is_of(client, entry));
-        Ok(all)
     }
 
     /// The planned changes of the client's files.
@@ -220,9 +167,8 @@ impl Clients {
         former: Option<&Adoption>,
     ) -> Result<Vec<FileChange>, AppError> {
         let ClientMove { client, entry, way, .. } = *moving;
-        let others = moving.taken.keys().filter(|path| *path != entry);
         let mut changes = Vec::new();
-        for path in std::iter::once(entry).chain(others.map(PathBuf::as_path)) {
+        for path in paths(moving, former) {
             let start = self.start_over(client, path, former)?;
             let base = start.base.clone().unwrap_or_default();
             let taken = moving.taken.get(path).map(Vec::as_slice).unwrap_or_default();
@@ -234,36 +180,62 @@ impl Clients {
         Ok(changes)
     }
 
+    /// The planned change of Capstan's file: it gets the new servers, and loses those of an earlier
+    /// adoption that no client uses any more.
+    fn config_change(
+        &self,
+        moving: &ClientMove<'_>,
+        records: &Records,
+    ) -> Result<ConfigChange, AppError> {
+        let ClientMove { client, entry, config, config_text, plan, .. } = *moving;
+        let now = self.environment.files.read(&config.path)?;
+        let text = now.as_deref().unwrap_or_default();
+        let is_new = |name: &String| plan.names().any(|new| new == name);
+        let relies_on_text = !plan.limits.is_empty() || !moving.used.iter().all(is_new);
+        if text != config_text && relies_on_text {
+            return Err(raced(config));
+        }
+        let others = records.others(client, entry, &config.path);
+        let is_used = |name: &String| {
+            moving.used.contains(name) || others.iter().any(|other| other.uses(name))
+        };
+        let former = records.adoption(client, entry);
+        let mut returned = former.map(|former| former.added.clone()).unwrap_or_default();
+        returned.retain(|name| !is_used(name));
+        let new = without(&plan.apply(text)?, &returned, &[])?;
+        Ok(ConfigChange { now, new, returned })
+    }
+
     fn record(
         &self,
         moving: &ClientMove<'_>,
         former: Option<&Adoption>,
-        after: &str,
-    ) -> Result<Adoption, AppError> {
-        let ClientMove { client, entry, config, config_text, .. } = *moving;
+        change: &ConfigChange,
+    ) -> Adoption {
+        let ClientMove { client, entry, config, plan, .. } = *moving;
         let file = |path: &Path| AdoptedFile {
             path: path.to_owned(),
             taken: moving.taken.get(path).cloned().unwrap_or_default(),
             has_entry: path == entry && !self.has_own_entry(client, path, former),
         };
-        let others = moving.taken.keys().filter(|path| *path != entry);
-        let files = std::iter::once(entry).chain(others.map(PathBuf::as_path)).map(file);
         let mut added = former.map(|former| former.added.clone()).unwrap_or_default();
-        added.extend(moving.plan.names().map(str::to_owned));
-        let before = match former {
-            Some(former) if config.exists => former.before(config_text)?,
-            Some(_) | None => config.exists.then(|| config_text.to_owned()),
-        };
-        Ok(Adoption {
+        added.retain(|name| !change.returned.contains(name));
+        added.extend(plan.names().map(str::to_owned));
+        let mut limits = former.map(|former| former.limits.clone()).unwrap_or_default();
+        for limit in &plan.former_limits {
+            if !limits.iter().any(|known| known.is_same_key(limit)) {
+                limits.push(limit.clone());
+            }
+        }
+        Adoption {
             client: client.as_str().to_owned(),
             entry: entry.to_owned(),
-            files: files.collect(),
+            files: paths(moving, former).into_iter().map(file).collect(),
             config: config.path.clone(),
-            before,
-            after: after.to_owned(),
             added,
             used: moving.used.clone(),
-        })
+            limits,
+        }
     }
 
     /// True if the client's file starts Capstan without our doing.
@@ -274,7 +246,7 @@ impl Clients {
         present.is_ok_and(|present| present == Presence::Starts)
     }
 
-    /// Writes the changes; after a failure, the earlier ones are reverted.
+    /// Writes the changes; after a failure, those that were made are reverted.
     fn write_changes(
         &self,
         configs: &Configs,
@@ -284,24 +256,23 @@ impl Clients {
         let mut done: Vec<(PathBuf, Installed)> = Vec::new();
         for change in changes {
             let FileChange { path, start, new } = change;
-            match self.edits.put(path, start.clone(), new) {
-                Ok(installed) => {
-                    approve_again(configs, path, start.now.as_deref(), new)?;
-                    done.push((path.clone(), installed));
+            let put = self.edits.put(path, start.clone(), new);
+            let put = put.map_err(|fault| self.failure(path, fault)).and_then(|installed| {
+                done.push((path.clone(), installed));
+                approve_again(configs, path, start.now.as_deref(), new)
+            });
+            if let Err(error) = put {
+                for made in changes.iter().take(done.len()).rev() {
+                    self.revert(configs, moving.client, made);
                 }
-                Err(fault) => {
-                    for earlier in changes.iter().take(done.len()).rev() {
-                        self.revert(moving.client, earlier);
-                    }
-                    return Err(self.failure(path, fault));
-                }
+                return Err(error);
             }
         }
         Ok(done)
     }
 
     /// Reverts a change that was just made. A failure leaves the backup beside the file.
-    fn revert(&self, client: Client, change: &FileChange) {
+    fn revert(&self, configs: &Configs, client: Client, change: &FileChange) {
         let FileChange { path, start, new } = change;
         match &start.now {
             // The file had an earlier change of ours, which is made again.
@@ -314,29 +285,9 @@ impl Clients {
                 drop(self.edits.undo(path, &|text| take(client, &name, text), Mode::Do));
             }
         }
-    }
-
-    fn undo_files(
-        &self,
-        configs: &Configs,
-        client: Client,
-        adoption: &Adoption,
-        mode: Mode,
-    ) -> Result<Vec<(PathBuf, Uninstalled)>, AppError> {
-        let mut done = Vec::new();
-        for file in &adoption.files {
-            let path = file.path.as_path();
-            let now = self.edits.read(path)?;
-            let undone = self.edits.undo(path, &|text| self.without_us(client, file, text), mode);
-            let undone = undone.map_err(|fault| self.failure(path, fault))?;
-            if mode == Mode::Do
-                && let Some(new) = self.edits.read(path)?
-            {
-                approve_again(configs, path, now.as_deref(), &new)?;
-            }
-            done.push((file.path.clone(), undone));
+        if let Some(now) = &start.now {
+            drop(approve_again(configs, path, Some(new), now));
         }
-        Ok(done)
     }
 
     /// The starting point of a change: the text of a file without our earlier changes.
@@ -353,35 +304,6 @@ impl Clients {
         };
         start.map_err(|fault| self.failure(path, fault))
     }
-
-    /// A text that others have changed since, without our entry and with the servers.
-    fn without_us(
-        &self,
-        client: Client,
-        file: &AdoptedFile,
-        text: &str,
-    ) -> Result<Option<String>, ClientError> {
-        let name = file.path.display().to_string();
-        let alone = if file.has_entry { take(client, &name, text)? } else { None };
-        let original = self.edits.backup(&file.path).unwrap_or_default();
-        let Some(original) = original else {
-            // Without a backup the servers would be lost, unless nothing was changed yet.
-            let is_changed = alone.is_some() && !file.taken.is_empty();
-            return if is_changed { Err(ClientError::Unsafe) } else { Ok(alone) };
-        };
-        let base = alone.as_deref().unwrap_or(text);
-        let back = put_back(client, &name, base, &file.taken, &original)?;
-        Ok((back != text).then_some(back))
-    }
-}
-
-// === impl Adoption ===
-
-impl Adoption {
-    /// True if this adoption uses a server that another one has added.
-    fn uses(&self, other: &Self, name: &str) -> bool {
-        self.config == other.config && self.used.iter().any(|used| used == name)
-    }
 }
 
 // === impl FileChange ===
@@ -397,20 +319,32 @@ impl FileChange {
     }
 }
 
-/// Passes servers on that other adoptions use, so that the last of them removes them.
-fn handed_over(mut others: Vec<Adoption>, gone: &Adoption, kept: &[String]) -> Vec<Adoption> {
-    for name in kept {
-        let user = others.iter_mut().find(|other| other.uses(gone, name));
-        if let Some(user) = user.filter(|user| !user.added.contains(name)) {
-            user.added.push(name.clone());
+/// The client's files that an adoption changes: first the one with the entry. Files that only an
+/// earlier adoption has changed are among them, as they get their servers back.
+fn paths<'m>(moving: &'m ClientMove<'_>, former: Option<&'m Adoption>) -> Vec<&'m Path> {
+    let mut all = vec![moving.entry];
+    let earlier = former.into_iter().flat_map(|former| &former.files).map(|file| &file.path);
+    for path in moving.taken.keys().chain(earlier) {
+        if !all.contains(&path.as_path()) {
+            all.push(path);
         }
     }
-    others
+    all
 }
 
-/// True if Capstan's file of an adoption is the project's.
-fn files_of_project(configs: &Configs, adoption: &Adoption) -> bool {
-    configs.target(Some(Scope::Project)).path == adoption.config
+/// Refuses to move servers whose client's file was adopted for another file of Capstan.
+fn refuse_other_config(moving: &ClientMove<'_>, former: Option<&Adoption>) -> Result<(), AppError> {
+    let ClientMove { client, entry, config, .. } = *moving;
+    let Some(former) = former.filter(|former| former.config != config.path) else { return Ok(()) };
+    let (entry, other) = (entry.display(), former.config.display());
+    let message = format!("the servers of {entry} were moved to {other} before");
+    Err(AppError::usage(message)
+        .hint(format!("`capstan adopt {} --undo` moves them back first", client.as_str())))
+}
+
+fn raced(config: &ConfigFile) -> AppError {
+    let error = AppError::from(EditError::FileRaced);
+    AppError { message: format!("{} ({})", error.message, config.path.display()), ..error }
 }
 
 /// Replaces the text of Capstan's file, which must still be `now`.
@@ -425,8 +359,8 @@ fn write_config(
     configs.edit(config, &change)
 }
 
-/// Restores Capstan's file; removes it if it did not exist.
-fn restore_config(
+/// Restores Capstan's file, which must still be `now`; removes it if it did not exist.
+pub(super) fn restore_config(
     configs: &Configs,
     config: &ConfigFile,
     now: &str,
@@ -434,12 +368,13 @@ fn restore_config(
 ) -> Result<(), AppError> {
     match before {
         Some(before) => write_config(configs, config, now, before),
-        None => configs.environment.files.delete(&config.path),
+        None if configs.environment.files.remove(&config.path, now)? => Ok(()),
+        None => Err(raced(config)),
     }
 }
 
 /// Approves the new text of a project's file if its old one was approved.
-fn approve_again(
+pub(super) fn approve_again(
     configs: &Configs,
     path: &Path,
     now: Option<&str>,

@@ -1,9 +1,11 @@
 //! Configuration files of other MCP clients: locates them, adds and removes an entry for Capstan.
 //!
-//! `adopt` moves a client's servers to Capstan and back; `adoptions` are the records of that.
+//! `adopt` moves a client's servers to Capstan, and `undo` moves them back; `adoptions` are the
+//! records of that.
 
 mod adopt;
 mod adoptions;
+mod undo;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,14 +15,23 @@ use capstan_import::Client;
 use capstan_import::clients::{
     Base, ClientConnection, ClientError, ClientFile, Named, Presence, Use, presence, put, take,
 };
+use capstan_import::servers::ClientRules;
 use serde::Serialize;
 
 use crate::{AppError, ConfigFile, Environment, FileFacts};
 
-pub use adopt::{AdoptableFile, Adopted, ClientMove, UndoneAdoption};
+pub use adopt::{AdoptableFile, Adopted, ClientMove};
+pub use undo::UndoneAdoption;
 
 /// The folder in which desktop programs keep their configuration on macOS.
 const APPLICATION_SUPPORT: &str = "Library/Application Support";
+
+/// The folder in which an administrator configures Claude Code.
+const CLAUDE_MANAGED: &str = if cfg!(target_os = "macos") {
+    "/Library/Application Support/ClaudeCode"
+} else {
+    "/etc/claude-code"
+};
 
 /// Reads and changes the configuration files of other MCP clients.
 pub struct Clients {
@@ -38,6 +49,9 @@ pub trait ReversibleEdits: Send + Sync {
     /// True if a change of the file is recorded.
     fn is_recorded(&self, path: &Path) -> Result<bool, EditFault>;
 
+    /// The place of the backup of a changed file.
+    fn backup_path(&self, path: &Path) -> PathBuf;
+
     /// The text before a recorded change, if its backup is intact.
     fn backup(&self, path: &Path) -> Result<Option<String>, EditFault>;
 
@@ -47,7 +61,8 @@ pub trait ReversibleEdits: Send + Sync {
     /// Replaces the text of a file by `new`, which was made from `start`.
     fn put(&self, path: &Path, start: EditStart, new: &str) -> Result<Installed, EditFault>;
 
-    /// Undoes a change; `take` removes our entry from a text that others have changed since.
+    /// Undoes a change; `take` removes our entry from a text that others have changed since. It
+    /// gets an empty text if the file is missing.
     fn undo(&self, path: &Path, take: TakeEntry<'_>, mode: Mode) -> Result<Uninstalled, EditFault>;
 }
 
@@ -140,15 +155,44 @@ impl Clients {
         paths.filter(is_file).filter(inside).collect()
     }
 
+    /// The rules that a client has for its servers, beside the files with the servers.
+    pub fn rules(&self, client: Client) -> ClientRules {
+        let (mut files, mut unread) = (Vec::new(), Vec::new());
+        for path in client.rule_places().iter().map(|place| self.locate(place)) {
+            let name = path.display().to_string();
+            match self.edits.read(&path) {
+                Ok(Some(text)) => files.push(SourceFile::new(name, Scope::User, text)),
+                Ok(None) => {}
+                Err(error) => unread.push((name, error.message)),
+            }
+        }
+        let project = self.environment.workspace();
+        let mut rules = ClientRules::read(&files, &project.to_string_lossy());
+        for (file, reason) in unread {
+            rules.refuse(&file, &reason);
+        }
+        rules
+    }
+
+    /// The places of this scope that a client's servers can be moved from.
+    pub fn writable(&self, client: Client, scope: Scope) -> Vec<PathBuf> {
+        let places = client.places(scope).into_iter();
+        places.filter(|place| place.for_use == Use::Both).map(|it| self.locate(&it)).collect()
+    }
+
+    /// True if two paths lead to the same file.
+    pub fn is_same_file(&self, one: &Path, other: &Path) -> bool {
+        let real = |path| self.environment.files.real_path(path).ok();
+        one == other || real(one).is_some_and(|path| Some(path) == real(other))
+    }
+
     /// The file of this scope that an entry for Capstan belongs in, even if it does not exist yet.
     ///
     /// # Errors
     /// If a link in a project leads out of it.
     pub fn target(&self, client: Client, scope: Scope) -> Result<Option<PathBuf>, AppError> {
         let files = &self.environment.files;
-        let places = client.places(scope);
-        let writable = places.iter().filter(|place| place.for_use == Use::Both);
-        let paths: Vec<PathBuf> = writable.map(|place| self.locate(place)).collect();
+        let paths = self.writable(client, scope);
         let is_there = |path: &&PathBuf| files.is_link(path) || files.facts(path).is_some();
         let Some(path) = paths.iter().find(is_there).or(paths.first()) else { return Ok(None) };
         if scope == Scope::Project {
@@ -244,6 +288,7 @@ impl Clients {
             Base::App if cfg!(target_os = "macos") => home.join(APPLICATION_SUPPORT),
             Base::Config | Base::App => shared_config.clone(),
             Base::Project => self.environment.workspace(),
+            Base::Managed => CLAUDE_MANAGED.into(),
         };
         base.join(place.path)
     }
@@ -301,6 +346,10 @@ mod tests {
 
         fn is_recorded(&self, _: &Path) -> Result<bool, EditFault> {
             Ok(false)
+        }
+
+        fn backup_path(&self, path: &Path) -> PathBuf {
+            path.with_extension("backup")
         }
 
         fn backup(&self, _: &Path) -> Result<Option<String>, EditFault> {

@@ -62,7 +62,7 @@ impl<'a> Editing<'a> {
     }
 
     /// Returns a table for all servers, created at the end of the file if missing.
-    pub(super) fn table(&mut self, name: &'static str) -> Result<&mut Item, EditError> {
+    pub(super) fn table(&mut self, name: &str) -> Result<&mut Item, EditError> {
         if self.document.get(name).is_none() {
             let mut table = Table::new();
             let last = positions(self.document.as_table()).into_iter().max();

@@ -15,7 +15,7 @@ pub use add::{
 };
 pub use entry::{KeyChanges, ReplacedEntry, change_keys, entry_text, new_problems, replace_entry};
 pub use permission::{add_permission_rule, allow_effect};
-pub use remove::remove_server;
+pub use remove::{remove_server, unset_key};
 
 use toml_edit::{Item, Value};
 
@@ -134,7 +134,7 @@ pub enum EditError {
 /// Sets a key of a table for all servers, `[tools]` or `[mcp]`; the table is created if missing.
 pub fn set_key(
     text: &str,
-    table: &'static str,
+    table: &str,
     key: &str,
     new: impl Into<Value>,
 ) -> Result<String, EditError> {

@@ -32,6 +32,33 @@ pub fn remove_server(text: &str, name: &str) -> Result<String, EditError> {
     Ok(without_lines(text, &spans))
 }
 
+/// Removes a key of a table for all servers, and the table if nothing else is in it.
+///
+/// This is the inverse of [`set_key`](super::set_key).
+pub fn unset_key(text: &str, table: &str, key: &str) -> Result<String, EditError> {
+    let document = Document::parse(text).map_err(|cause| syntax(text, cause))?;
+    let mut spans = Vec::new();
+    match document.as_table().get_key_value(table) {
+        Some((_, Item::Table(inner))) if inner.len() > 1 => {
+            if let Some((key, item)) = inner.get_key_value(key) {
+                collect(key, item, &mut spans);
+            }
+        }
+        Some((name, item @ Item::Table(inner))) if inner.contains_key(key) => {
+            collect(name, item, &mut spans);
+        }
+        Some((_, Item::Value(_))) => {
+            let mut editing = Editing::open(text)?;
+            if let Some(inner) = editing.table(table)?.as_inline_table_mut() {
+                inner.remove(key);
+            }
+            return Ok(editing.finish());
+        }
+        Some((_, Item::Table(_) | Item::ArrayOfTables(_) | Item::None)) | None => {}
+    }
+    Ok(without_lines(text, &spans))
+}
+
 /// Collects the spans of an item's keys, values and headers.
 pub fn collect(key: &Key, item: &Item, spans: &mut Vec<Range<usize>>) {
     spans.extend(key.span());

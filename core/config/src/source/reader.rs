@@ -65,6 +65,8 @@ pub struct Conventions {
     pub gateway: Vec<Problem>,
     /// Servers of the project's own Claude file that the user has disabled.
     pub switched_off: Vec<SwitchedOff>,
+    /// Names that more than one server of the file has.
+    pub repeated: Vec<String>,
 }
 
 /// A tool that its file lets run without asking, unless a rule matches it.

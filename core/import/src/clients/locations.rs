@@ -15,6 +15,8 @@ pub enum Base {
     App,
     /// The project.
     Project,
+    /// The folder in which the administrator of the machine configures Claude Code.
+    Managed,
 }
 
 /// The use of a file.
@@ -83,6 +85,21 @@ impl Client {
             }
             Scope::Managed | Scope::Flag => Vec::new(),
         }
+    }
+
+    /// Returns the possible places of files with its rules about servers.
+    pub fn rule_places(self) -> Vec<ClientFile> {
+        let Self::ClaudeCode = self else { return Vec::new() };
+        let settings = Named::Folder("CLAUDE_CONFIG_DIR", "settings.json");
+        let mut places = vec![
+            ClientFile::at(Base::Managed, "managed-settings.json"),
+            ClientFile::at(Base::Home, ".claude/settings.json").or_named(settings),
+            ClientFile::at(Base::Project, ".claude/settings.json"),
+            ClientFile::at(Base::Project, ".claude/settings.local.json"),
+        ];
+        // It has lists of the servers that the user has enabled and disabled in each project.
+        places.extend(self.users_places());
+        places
     }
 
     fn users_places(self) -> Vec<ClientFile> {

@@ -25,7 +25,7 @@ use capstan_config::source::tree::{Node, Table, Value};
 
 pub use entry::ClientConnection;
 pub use locations::{Base, ClientFile, Named, Use};
-pub use replace::{ServerKey, put_back, replace};
+pub use replace::{ServerKey, lacking, put_back, replace};
 
 /// The name of our entry in the files of clients.
 pub const OUR_NAME: &str = "capstan";
@@ -98,6 +98,12 @@ pub enum ClientError {
         client: &'static str,
         /// The reason.
         why: &'static str,
+    },
+    /// Servers cannot be put back.
+    #[error("the backup of this file is missing or was changed, so {servers} cannot be put back")]
+    NoBackup {
+        /// The names of the servers, quoted.
+        servers: String,
     },
     /// The changed text would not have the intended content.
     #[error("the file is written in a way that cannot be changed safely")]
@@ -368,6 +374,12 @@ impl Serialize for Client {
 // === impl ClientError ===
 
 impl ClientError {
+    /// The error about servers that have no backup.
+    pub fn no_backup(servers: &[ServerKey]) -> Self {
+        let names: Vec<String> = servers.iter().map(|key| format!("`{}`", key.server)).collect();
+        Self::NoBackup { servers: names.join(", ") }
+    }
+
     /// Returns advice on how to fix the error.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -375,6 +387,9 @@ impl ClientError {
             Self::Unexpected { .. } => Some("write it as a table, then try again".to_owned()),
             Self::NotOurs => Some("rename or remove that entry, then try again".to_owned()),
             Self::NoHttp { .. } => Some("leave `--http` out".to_owned()),
+            Self::NoBackup { servers } => Some(format!(
+                "Capstan still has them: write {servers} into the file again, then repeat"
+            )),
             Self::Unsafe => Some("add or remove the entry by hand".to_owned()),
         }
     }

@@ -82,6 +82,24 @@ pub fn put_back(
     Ok(new)
 }
 
+/// Returns those of the servers that a client's file does not have.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn lacking(
+    client: Client,
+    path: &str,
+    text: &str,
+    servers: &[ServerKey],
+) -> Result<Vec<ServerKey>, ClientError> {
+    let file = read(client, path, text)?;
+    let is_there = |server: &&ServerKey| {
+        let (container, name) = locate(client, &file, server);
+        entry::find_in(&file, &container, &name).is_some()
+    };
+    Ok(servers.iter().filter(|server| !is_there(server)).cloned().collect())
+}
+
 /// The table and the key of a server's entry.
 fn locate<'k>(client: Client, file: &Table, server: &'k ServerKey) -> (Vec<&'k str>, String) {
     let name = server.server.clone();

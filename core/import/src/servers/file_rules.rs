@@ -4,9 +4,10 @@
 //!
 //! **Invariant:** a server to which a restriction applies that cannot be imported is not imported.
 
+use capstan_config::source::expand::join;
 use capstan_config::source::tree::Table;
 use capstan_config::source::{SourceFile, Surroundings};
-use capstan_config::{Config, Loaded, Rule, load};
+use capstan_config::{Config, Loaded, Problem, Rule, load};
 use capstan_model::{ItemId, ServerName, Verdict};
 use capstan_policy::pattern::{PatternSubject, spellings, split_arguments};
 use capstan_policy::{DefaultRule, Glob, RuleEffect};
@@ -37,7 +38,7 @@ pub(super) struct Of<'a> {
 }
 
 /// Characters with a meaning in a pattern.
-const SIGNS: [char; 5] = ['*', '?', '[', '{', '\\'];
+pub(super) const SIGNS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
 // === impl FileRules ===
 
@@ -45,7 +46,14 @@ impl FileRules {
     /// Reads the restrictions of a file, of which `tree` has the native keys.
     pub(super) fn read(file: &SourceFile, around: &Surroundings<'_>, tree: &Table) -> Self {
         let loaded = load(std::slice::from_ref(file), around, &AllDialects);
-        let fatal = loaded.fatal().next().map(|problem| problem.message.clone());
+        // A problem of an entry, such as a name that another has too, concerns only that entry.
+        let entries: Vec<String> = containers(tree);
+        let is_in_entry = |problem: &&Problem| {
+            let key = problem.key.as_deref().unwrap_or_default();
+            entries.iter().any(|container| is_below(key, container))
+        };
+        let fatal = loaded.fatal().find(|problem| !is_in_entry(problem));
+        let fatal = fatal.map(|problem| problem.message.clone());
         let Loaded { config, .. } = loaded;
         let unsaid = [
             ("access", !config.access.is_empty()),
@@ -266,6 +274,27 @@ fn overlap(one: &str, other: &str) -> bool {
         (false, true) => Glob::parse(one).map_or(true, |glob| glob.is_match(other)),
         (false, false) => head.starts_with(other_head) || other_head.starts_with(head),
     }
+}
+
+/// The dotted paths of the tables and lists that the servers of a file are in.
+fn containers(tree: &Table) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, entry) in tree.table("servers").into_iter().flat_map(|servers| &servers.entries) {
+        let Some(path) = &entry.path else { continue };
+        let container = match path.strip_suffix(&join("", name)) {
+            Some(above) => above.trim_end_matches('.'),
+            None => path.rsplit_once(['.', '[']).map_or("", |(above, _)| above),
+        };
+        if !container.is_empty() && !all.iter().any(|known| known == container) {
+            all.push(container.to_owned());
+        }
+    }
+    all
+}
+
+/// True if a dotted key is inside a table or a list.
+fn is_below(key: &str, container: &str) -> bool {
+    key.strip_prefix(container).is_some_and(|rest| rest.starts_with(['.', '[']))
 }
 
 fn not_for_one(key: &str) -> String {

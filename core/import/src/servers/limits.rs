@@ -1,8 +1,8 @@
 //! Limits that apply to all servers of a file, written beside the imported servers.
 
-use capstan_config::edit::{EditError, set_key};
+use capstan_config::edit::{EditError, set_key, unset_key};
 use capstan_config::source::tree::Table;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use toml_edit::Array;
 
@@ -15,6 +15,15 @@ pub struct Limit {
     pub key: &'static str,
     /// Its value.
     pub value: Json,
+}
+
+/// A limit that imported servers demand, as the native file had it before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FormerLimit {
+    table: String,
+    key: String,
+    /// Its value; `None` if the file did not have it.
+    value: Option<Json>,
 }
 
 /// Limits that are numbers, of which the smallest applies.
@@ -92,12 +101,47 @@ impl Limit {
     /// # Errors
     /// If the file cannot be read, or its table is not one.
     pub(super) fn write(&self, text: &str) -> Result<String, EditError> {
-        if let Some(words) = self.value.as_array() {
-            let words: Array = words.iter().filter_map(Json::as_str).collect();
-            return set_key(text, self.table, self.key, words);
-        }
-        set_key(text, self.table, self.key, self.value.as_i64().unwrap_or_default())
+        write(text, self.table, self.key, &self.value)
     }
+
+    /// The limit as a native file with these limits has it.
+    pub(super) fn former(&self, native: &[Self]) -> FormerLimit {
+        let known = native.iter().find(|it| (it.table, it.key) == (self.table, self.key));
+        FormerLimit {
+            table: self.table.to_owned(),
+            key: self.key.to_owned(),
+            value: known.map(|known| known.value.clone()),
+        }
+    }
+}
+
+// === impl FormerLimit ===
+
+impl FormerLimit {
+    /// True if both are values of the same key.
+    pub fn is_same_key(&self, other: &Self) -> bool {
+        (&self.table, &self.key) == (&other.table, &other.key)
+    }
+
+    /// Restores the value in a text that still has the key.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn restore(&self, text: &str) -> Result<String, EditError> {
+        let without = unset_key(text, &self.table, &self.key)?;
+        match &self.value {
+            Some(value) if without != text => write(text, &self.table, &self.key, value),
+            Some(_) | None => Ok(without),
+        }
+    }
+}
+
+fn write(text: &str, table: &str, key: &str, value: &Json) -> Result<String, EditError> {
+    if let Some(words) = value.as_array() {
+        let words: Array = words.iter().filter_map(Json::as_str).collect();
+        return set_key(text, table, key, words);
+    }
+    set_key(text, table, key, value.as_i64().unwrap_or_default())
 }
 
 impl std::fmt::Display for Limit {

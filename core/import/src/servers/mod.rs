@@ -5,8 +5,9 @@
 //!
 //! **Invariant:** nothing that restricts is lost. An entry whose restrictions cannot be expressed in
 //! a native file is not imported; `file_rules` and `limits` import those that its file states for
-//! all servers.
+//! all servers, and `client_rules` those of the client's other files.
 
+mod client_rules;
 mod file_rules;
 mod limits;
 mod plan;
@@ -20,7 +21,7 @@ use capstan_config::runs_capstan;
 use capstan_config::slug;
 use capstan_config::source::Dialect;
 use capstan_config::source::problem::{Problem, Severity};
-use capstan_config::source::reader::{AutoAllow, FileReader as _, Opened};
+use capstan_config::source::reader::{AutoAllow, Conventions, FileReader as _, Opened};
 use capstan_config::source::syntax::Syntax;
 use capstan_config::source::tree::{Entry, Node, Table, Value};
 use capstan_config::source::{Scope, SourceFile, Surroundings};
@@ -35,7 +36,8 @@ use variables::{Habits, NoWords};
 use crate::clients::{Client, OUR_NAME};
 use crate::dialects::AllDialects;
 
-pub use limits::Limit;
+pub use client_rules::ClientRules;
+pub use limits::{FormerLimit, Limit};
 pub use plan::{Plan, Row, State, Variable, plan};
 pub use secrets::Secrets;
 
@@ -103,8 +105,13 @@ pub(crate) struct Read {
 /// The order of the first keys of a written entry; other keys follow.
 const ORDER: [&str; 7] = ["type", "command", "args", "env", "cwd", "url", "headers"];
 
-/// Returns the servers in a client's file.
-pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Found> {
+/// Returns the servers in a client's file; `rules` are those of its other files.
+pub fn find(
+    client: Client,
+    file: &SourceFile,
+    projects: Projects<'_>,
+    rules: &ClientRules,
+) -> Vec<Found> {
     let file = SourceFile { dialect: Some(client.dialect()), ..file.clone() };
     let (Projects::Only(here) | Projects::All(here)) = projects;
     let found = |project: Option<String>, read: Read| Found {
@@ -117,7 +124,7 @@ pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Fo
         read_directly: false,
         content: read.content,
     };
-    let mut all: Vec<Found> = match entries(&file, here) {
+    let mut all: Vec<Found> = match entries(&file, here, rules) {
         Ok(entries) => {
             let of = |read: &Read| kept_for_project(read).then(|| here.to_owned());
             entries.into_iter().map(|read| found(of(&read), read)).collect()
@@ -126,7 +133,7 @@ pub fn find(client: Client, file: &SourceFile, projects: Projects<'_>) -> Vec<Fo
     };
     if let (Projects::All(here), Client::ClaudeCode) = (projects, client) {
         for project in other_projects(&file, here) {
-            let entries = entries(&file, &project).unwrap_or_default().into_iter();
+            let entries = entries(&file, &project, rules).unwrap_or_default().into_iter();
             let own = entries.filter(kept_for_project);
             all.extend(own.map(|read| found(Some(project.clone()), read)));
         }
@@ -155,7 +162,11 @@ fn other_projects(file: &SourceFile, here: &str) -> Vec<String> {
 }
 
 /// Returns the servers of a file, with native keys.
-pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box<Problem>> {
+pub(crate) fn entries(
+    file: &SourceFile,
+    project: &str,
+    client_rules: &ClientRules,
+) -> Result<Vec<Read>, Box<Problem>> {
     let around = Surroundings { variable: &|_| None, project_dir: project };
     let Opened { tree, problems, conventions, .. } = AllDialects.open(file, around)?;
     let habits = Habits {
@@ -176,7 +187,7 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
         (file.dialect != Some(Dialect::Native)).then(|| FileRules::read(file, &around, &tree));
     for (display, entry) in &servers.entries {
         let name = slug(display);
-        let mine = problems.iter().filter(|p| p.server.is_some() && p.server == name);
+        let mine = problems.iter().filter(|problem| is_about(problem, display, servers));
         let (errors, notes): (Vec<&Problem>, Vec<&Problem>) =
             mine.partition(|problem| problem.severity == Severity::Error);
         let notes = notes.iter().map(|note| note.message.clone()).collect();
@@ -184,9 +195,10 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
         let path = entry.path.clone().unwrap_or_default();
         let mut read =
             Read { display: display.clone(), content: Content::Itself, target, notes, path };
-        let carried = carry(display, entry, &habits);
-        read.content = match (carried, errors.first()) {
+        let unclear = unclear_name(display, servers, &conventions);
+        read.content = match (carry(display, entry, &habits), errors.first()) {
             _ if is_itself(display, entry) => Content::Itself,
+            _ if let Some(why) = &unclear => Content::Unusable(why.clone()),
             (_, Some(error)) => Content::Unusable(error.message.clone()),
             (Err(why), None) => Content::Unusable(why),
             (Ok(mut carried), None) => {
@@ -196,15 +208,45 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
                     read.notes.push(carried.allow(allowed, file.scope));
                 }
                 let of = name.as_ref().map(|name| Of { name, display });
-                match rules.as_ref().zip(of).map(|(rules, of)| rules.apply(&mut carried, of)) {
-                    Some(Err(why)) => Content::Restricted(why),
-                    Some(Ok(())) | None => Content::Usable(carried),
+                let applied =
+                    rules.as_ref().zip(of).map(|(rules, of)| rules.apply(&mut carried, of));
+                let applied = applied.unwrap_or(Ok(()));
+                match applied.and_then(|()| client_rules.apply(&mut carried, display, file.scope)) {
+                    Ok(notes) => {
+                        read.notes.extend(notes);
+                        Content::Usable(carried)
+                    }
+                    Err(why) => Content::Restricted(why),
                 }
             }
         };
         all.push(read);
     }
     Ok(all)
+}
+
+/// True if a problem is about this entry, and not about another one with the same name.
+fn is_about(problem: &Problem, display: &str, servers: &Table) -> bool {
+    let name = slug(display);
+    if problem.server.is_none() || problem.server != name {
+        return false;
+    }
+    let key = problem.key.as_deref().unwrap_or_default();
+    let is_at = |entry: &Entry| entry.path.as_ref().is_some_and(|path| key.starts_with(path));
+    let is_others =
+        |(other, entry): (&String, &Entry)| other != display && slug(other) == name && is_at(entry);
+    servers.get(display).is_some_and(is_at) || !servers.entries.iter().any(is_others)
+}
+
+/// The reason why a name does not lead to one entry: another one of the file has it too.
+fn unclear_name(display: &str, servers: &Table, conventions: &Conventions) -> Option<String> {
+    if conventions.repeated.iter().any(|name| name == display) {
+        return Some(format!("there are two servers named `{display}` in its file; rename one"));
+    }
+    let name = slug(display)?;
+    let before = servers.entries.keys().take_while(|other| *other != display);
+    let other = before.into_iter().find(|other| slug(other).as_ref() == Some(&name))?;
+    Some(format!("`{other}` in its file has the same name, `{name}`; rename one of them"))
 }
 
 /// True if an entry leads back to Capstan: it starts Capstan, or is the entry we added.

@@ -13,10 +13,10 @@ use capstan_config::source::problem::Problem;
 use capstan_config::source::reader::{FileReader as _, NativeFiles};
 use capstan_config::source::{SourceFile, Surroundings};
 
-use super::limits::Limit;
+use super::limits::{FormerLimit, Limit};
 use super::secrets::{Secrets, Vault};
 use super::variables::required_variables;
-use super::{Carried, Content, Found, entries};
+use super::{Carried, ClientRules, Content, Found, entries};
 
 /// The plan of an import.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ pub struct Plan {
     pub secrets: Vec<String>,
     /// Limits for all servers that are written too.
     pub limits: Vec<Limit>,
+    /// All limits that the servers demand, as the native file has them now.
+    pub former_limits: Vec<FormerLimit>,
     new: Vec<(String, Carried)>,
 }
 
@@ -137,10 +139,11 @@ struct Planning {
 /// The problem that makes the native file unreadable.
 pub fn plan(found: Vec<Found>, file: &SourceFile, choice: Secrets) -> Result<Plan, Box<Problem>> {
     let (rows, variables, secrets) = (Vec::new(), Vec::new(), Vec::new());
-    let plan = Plan { rows, variables, secrets, limits: Vec::new(), new: Vec::new() };
+    let (limits, former_limits, new) = (Vec::new(), Vec::new(), Vec::new());
+    let plan = Plan { rows, variables, secrets, limits, former_limits, new };
     let (known, taken, vault) = (Vec::new(), Vec::new(), Vault::default());
     let mut planning = Planning { known, taken, vault, choice, plan };
-    for read in entries(file, "")? {
+    for read in entries(file, "", &ClientRules::default())? {
         planning.taken.extend(slug(&read.display).map(|slug| (slug, read.display.clone())));
         if let Content::Usable(carried) = read.content {
             planning.known.push(Known { name: read.display, carried, is_new: false });
@@ -158,8 +161,14 @@ pub fn plan(found: Vec<Found>, file: &SourceFile, choice: Secrets) -> Result<Pla
     }
     let commands = planning.known.iter().filter_map(|known| known.carried.text("command"));
     let imported = std::mem::take(&mut planning.plan.limits);
-    planning.plan.limits =
-        Limit::combine(imported, &native_limits(file)?, commands.map(str::to_owned));
+    let native = native_limits(file)?;
+    for limit in &imported {
+        let former = limit.former(&native);
+        if !planning.plan.former_limits.contains(&former) {
+            planning.plan.former_limits.push(former);
+        }
+    }
+    planning.plan.limits = Limit::combine(imported, &native, commands.map(str::to_owned));
     Ok(planning.plan)
 }
 

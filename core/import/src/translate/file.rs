@@ -128,6 +128,7 @@ impl<'a> Work<'a> {
             let problem = Problem::error(format!("there are two servers named `{name}`"))
                 .help("rename one of them");
             self.report.add(problem, one.path, &one.at);
+            self.conventions.repeated.push(one.display);
             return;
         }
         self.problems.append(&mut one.report.problems);

@@ -25,6 +25,9 @@ use crate::print::set;
 /// Programs that have their own `-e` option for variables.
 const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
+/// The hint for a variable where a header is meant.
+const AS_HEADER: &str = "write `-H 'Authorization: Bearer ${TOKEN}'`";
+
 /// Rearranges words that our parser does not support: `mcp` before a verb, which other programs
 /// use, and, for `add`, options between the name and the command, and the first `--`, wherever it
 /// is.
@@ -95,7 +98,8 @@ pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
             .hint("a URL takes no arguments; only options may follow it")
     })?;
     if let Some(TransportArg::Stdio | TransportArg::Cli) = after.entry.transport {
-        return Err(AppError::usage("the transport of a URL is `http` or `sse`"));
+        return Err(AppError::usage("the transport of a URL is `http` or `sse`")
+            .hint("remove `--transport`: it is found out from the URL"));
     }
     args.entry.add(after.entry);
     cli.options.add(after.options);
@@ -190,7 +194,9 @@ async fn add_to_gateway(
     if args.entry.scope.is_some() || args.entry.force {
         let option =
             if args.entry.force { "--force` replaces an entry of" } else { "--scope` selects" };
-        return Err(AppError::usage(format!("`{option} a file, but `--attach` writes no file")));
+        let message = format!("`{option} a file, but `--attach` writes no file");
+        return Err(AppError::usage(message)
+            .hint("remove that option, or remove `--attach` to write the server to a file"));
     }
     if server.trust {
         return Err(AppError::usage("`--trust` cannot be used with `--attach`").hint(
@@ -250,7 +256,12 @@ fn read(context: &Context, args: &AddArgs, file: &ConfigFile) -> Result<NewServe
             check_command(target, location_of(args))?;
             target_of(entry, target, rest.to_vec(), location_of(args))?
         }
-        (None, None) => return Err(AppError::usage("no command")),
+        (None, None) => {
+            return Err(AppError::usage("no command").hint(format!(
+                "write the command or the URL after the name: `capstan add {} COMMAND…`",
+                args.name
+            )));
+        }
     };
     Ok(NewServer {
         description: entry.description.clone(),
@@ -286,7 +297,10 @@ fn check_command(command: &str, location: Location) -> Result<(), AppError> {
 
 /// True for an address of a server.
 fn is_url(word: &str) -> bool {
-    ["http://", "https://", "unix://"].iter().any(|scheme| word.starts_with(scheme))
+    let scheme = word.split_once("://").map(|(scheme, _)| scheme);
+    let is_known =
+        |scheme| ["http", "https", "unix"].iter().any(|it| it.eq_ignore_ascii_case(scheme));
+    scheme.is_some_and(is_known)
 }
 
 /// The location of the server: by `--openapi`, `--transport`, else by the first word.
@@ -320,7 +334,7 @@ fn document_of(
 ) -> Result<NewTarget, AppError> {
     if !entry.env.is_empty() {
         let message = "`-e` sets variables of a command; an OpenAPI service takes headers (`-H`)";
-        return Err(AppError::usage(message));
+        return Err(AppError::usage(message).hint(AS_HEADER));
     }
     let headers = entry.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
     if document.contains("://") || document.contains("${") {
@@ -330,6 +344,7 @@ fn document_of(
     let path = environment.current_folder.join(document);
     let real = environment.files.real_path(&path).map_err(|reason| {
         AppError::not_found(format!("the document {} cannot be read: {reason}", path.display()))
+            .hint("give the path of an OpenAPI document, or its URL")
     })?;
     let project = file.path.parent().and_then(Path::parent);
     let inside = project.filter(|_| file.scope == Scope::Project && !context.is_attached());
@@ -354,7 +369,7 @@ fn target_of(
         Location::Elsewhere => {
             if !entry.env.is_empty() {
                 let message = "`-e` sets variables of a command; a URL takes headers (`-H`)";
-                return Err(AppError::usage(message));
+                return Err(AppError::usage(message).hint(AS_HEADER));
             }
             let headers = entry.header.iter().map(|text| header(text)).collect::<Result<_, _>>()?;
             let remote = NewRemote { url: target.to_owned(), headers };
@@ -368,11 +383,11 @@ fn target_of(
         Location::Here | Location::Document => {
             if !entry.network.is_empty() {
                 let message = "`--network` needs a URL; a command has no address";
-                return Err(AppError::usage(message));
+                return Err(AppError::usage(message).hint("remove `--network`"));
             }
             if !entry.header.is_empty() {
                 let message = "`-H` sets headers of a URL; a command takes variables (`-e`)";
-                return Err(AppError::usage(message));
+                return Err(AppError::usage(message).hint("write `-e NAME='${NAME}'`"));
             }
             let env = entry.env.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
             let program = NewProgram { command: target.to_owned(), args, env };
@@ -390,7 +405,8 @@ fn variable(text: &str) -> Result<(String, String), AppError> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         // It may be a secret whose name was left out, so it is not repeated.
-        _ => Err(AppError::usage("a variable is not written as KEY=VALUE")),
+        _ => Err(AppError::usage("a variable is not written as KEY=VALUE")
+            .hint("write `-e NAME=value`, or `-e NAME='${NAME}'` to pass one of yours on")),
     }
 }
 
@@ -400,7 +416,7 @@ fn header(text: &str) -> Result<(String, String), AppError> {
             Ok((name.trim().to_owned(), value.trim().to_owned()))
         }
         // The value may be a secret, so it is not repeated.
-        _ => Err(AppError::usage("a header is not written as 'KEY: VALUE'")),
+        _ => Err(AppError::usage("a header is not written as 'KEY: VALUE'").hint(AS_HEADER)),
     }
 }
 

@@ -10,16 +10,19 @@ use capstan_app::{
 use capstan_config::{Dialect, RESTRICTING_KEYS, Scope, SourceFile};
 use capstan_import::Client;
 use capstan_import::clients::{ClientConnection, ServerKey};
-use capstan_import::servers::{Found, Plan, Projects, Row, Secrets, State, Variable, find, plan};
+use capstan_import::servers::{
+    ClientRules, Found, Plan, Projects, Row, Secrets, State, Variable, find, plan,
+};
 use capstan_text::form::{Prompter, Terminal};
 use serde_json::{Value as Json, json};
 
 use super::add::scope_of;
 use super::check::check;
 use super::import::{
-    ask_about_secrets, chosen, is_watched, names, refuse_open_secrets, tell_secrets, tell_variables,
+    RowCells, ask_about_secrets, chosen, in_current_files, is_watched, names, refuse_open_secrets,
+    row_cells, tell_secrets, tell_variables,
 };
-use super::install::{file_of, started, tell_shared};
+use super::install::{file_of, started, tell_backup, tell_shared};
 use crate::args::{AdoptArgs, ConfirmArg, ScopeArg};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -67,7 +70,7 @@ pub(crate) async fn run(context: &Context, args: &AdoptArgs) -> Result<Exit, App
     if asks && args.secrets.is_none() && !plan.secrets.is_empty() {
         secrets = ask_about_secrets(&plan)?;
         plan = adoption.plan(&only, secrets)?;
-        tell_variables(context, &plan);
+        tell_variables(context, &adoption.variables(&plan, Mode::Do), "will be in");
     }
     let mut confirm = args.confirm;
     if asks && confirm.is_none() {
@@ -127,6 +130,9 @@ fn undo(context: &Context, args: &AdoptArgs) -> Result<Exit, AppError> {
             ),
             Uninstalled::Nothing => format!("{file}: has its servers already"),
         });
+        if let (Uninstalled::TakenOut { backup: Some(backup) }, Mode::Do) = (change, mode) {
+            tell_backup(context, backup);
+        }
     }
     let config = undone.config.display();
     context.print.note(&match undone.config_change {
@@ -183,16 +189,12 @@ impl<'a> Adoption<'a> {
         let workspace = workspace.to_string_lossy();
         let projects =
             if self.args.all { Projects::All(&workspace) } else { Projects::Only(&workspace) };
-        let mut all = Vec::new();
-        for file in &self.files {
-            // A client reads its older file only while the newer one has no server.
-            if !file.is_written && !all.is_empty() {
-                continue;
-            }
-            let (name, scope) = (file.path.display().to_string(), scope_of(self.args.at.scope));
-            all.extend(find(client, &SourceFile::new(name, scope, file.text.clone()), projects));
-        }
-        all
+        let scope = scope_of(self.args.at.scope);
+        let rules = self.context.app.clients.rules(client);
+        in_current_files(self.files.iter().map(|file| (file.is_written, file)), |file| {
+            let name = file.path.display().to_string();
+            find(client, &SourceFile::new(name, scope, file.text.clone()), projects, &rules)
+        })
     }
 
     /// Fails if the client has no server that can move.
@@ -220,18 +222,13 @@ impl<'a> Adoption<'a> {
             .rows
             .iter()
             .map(|row| {
-                let file = context.app.clients.shown_path(&row.file);
-                let place = match &row.project {
-                    Some(project) => format!("{file} (for {project})"),
-                    None => file,
-                };
-                let server = if row.server.is_empty() { "(all)" } else { &row.server };
+                let RowCells { place, server } = row_cells(context, row);
                 let state = match fate(row) {
                     Fate::Moves(name) if name == row.server => "moves".to_owned(),
                     Fate::Moves(name) => format!("moves, as `{name}`"),
                     Fate::Stays(_) => "stays".to_owned(),
                 };
-                vec![server.to_owned(), place, row.target.clone(), state]
+                vec![server, place, row.target.clone(), state]
             })
             .collect();
         context.print.table(&["SERVER", "FILE", "TARGET", "STATE"], &cells);
@@ -245,13 +242,29 @@ impl<'a> Adoption<'a> {
             }
         }
         tell_secrets(context, plan, config);
-        tell_variables(context, plan);
+        tell_variables(context, &self.variables(plan, Mode::Do), "will be in");
         for Variable { name, server, .. } in self.unset(plan) {
             context
                 .print
                 .warning(&format!("`{server}` needs the variable {name}, which is not set"));
         }
         self.tell_project();
+    }
+
+    /// The variables that must be set, each with the file that has its value after the move. A
+    /// changed file loses its servers, and its backup keeps them.
+    fn variables(&self, plan: &Plan, mode: Mode) -> Vec<Variable> {
+        let edits = &self.context.app.clients.edits;
+        let is_changed = |path: &Path| {
+            mode == Mode::Do && self.files.iter().any(|file| file.path == path && file.is_written)
+        };
+        let mut variables = plan.variables.clone();
+        for place in variables.iter_mut().filter_map(|variable| variable.value_in.as_mut()) {
+            if is_changed(Path::new(place)) {
+                *place = edits.backup_path(Path::new(place)).display().to_string();
+            }
+        }
+        variables
     }
 
     /// Variables of the moved servers that are not set here.
@@ -269,10 +282,15 @@ impl<'a> Adoption<'a> {
         if self.args.at.scope == ScopeArg::Project {
             return;
         }
-        for path in self.context.app.clients.files(client, Scope::Project) {
-            let Ok(text) = self.context.app.clients.text(&path) else { continue };
+        let clients = &self.context.app.clients;
+        for path in clients.files(client, Scope::Project) {
+            // In the home folder, both scopes have the same files.
+            if self.files.iter().any(|file| clients.is_same_file(&file.path, &path)) {
+                continue;
+            }
+            let Ok(text) = clients.text(&path) else { continue };
             let file = SourceFile::new(path.display().to_string(), Scope::Project, text);
-            let found = find(client, &file, Projects::Only(""));
+            let found = find(client, &file, Projects::Only(""), &ClientRules::default());
             if found.iter().any(|found| !found.is_itself()) {
                 let word = client.as_str();
                 self.context.print.note(&format!(
@@ -331,6 +349,10 @@ impl<'a> Adoption<'a> {
         }
         print.note(&format!("moved {count} to {path}"));
         print.note(&format!("{title} has one entry in their place, `capstan` ({entry})"));
+        if !adopted.returned.is_empty() {
+            let names = names(adopted.returned.iter().map(String::as_str));
+            print.note(&format!("{names} went back to {title}"));
+        }
         for (_, change) in &adopted.files {
             if let Installed::Changed { backup: Some(backup) } = change {
                 print.note(&format!("a backup of the file is {}", backup.display()));
@@ -368,9 +390,10 @@ impl<'a> Adoption<'a> {
             "config": self.config.path,
             "files": files.collect::<Vec<_>>(),
             "limits": plan.limits,
+            "returned": adopted.returned,
             "servers": servers.collect::<Vec<_>>(),
             "unset": self.unset(plan),
-            "variables": plan.variables,
+            "variables": self.variables(plan, mode),
             "written": mode == Mode::Do,
         })
     }

@@ -5,7 +5,9 @@ use std::path::Path;
 use capstan_app::{AppError, ConfigFile};
 use capstan_config::{Dialect, Scope, SourceFile};
 use capstan_import::Client;
-use capstan_import::servers::{Found, Plan, Projects, Secrets, State, find, plan, unreadable};
+use capstan_import::servers::{
+    Found, Plan, Projects, Row, Secrets, State, Variable, find, plan, unreadable,
+};
 use capstan_text::form::{Prompter, Terminal};
 use capstan_text::screen::{stderr_is_terminal, stdin_is_terminal, width};
 use serde_json::json;
@@ -45,7 +47,7 @@ pub(crate) async fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Ap
     }
     if asks && args.secrets.is_none() && !made.secrets.is_empty() {
         made = planned(ask_about_secrets(&made)?)?;
-        tell_variables(context, &made);
+        tell_variables(context, &made.variables, "is in");
     }
     if asks || args.yes {
         refuse_open_secrets(context, &made, &file)?;
@@ -83,28 +85,40 @@ fn search(context: &Context, args: &ImportArgs, scope: Scope) -> Vec<Found> {
     let projects = if args.all { Projects::All(&workspace) } else { Projects::Only(&workspace) };
     let mut found = Vec::new();
     for client in clients {
-        let mut of_client = Vec::new();
-        for path in context.app.clients.files(*client, scope) {
-            // The older file is used only if the newer one has no server.
-            let older = *client == Client::Caliban && path.ends_with("mcp.toml");
-            if older && !of_client.is_empty() {
-                continue;
-            }
+        let rules = context.app.clients.rules(*client);
+        let writable = context.app.clients.writable(*client, scope);
+        let files = context.app.clients.files(*client, scope).into_iter();
+        let files = files.map(|path| (writable.contains(&path), path));
+        found.extend(in_current_files(files, |path| {
             let name = path.display().to_string();
-            match context.app.clients.text(&path) {
-                Ok(text) => {
-                    of_client.extend(find(*client, &SourceFile::new(name, scope, text), projects));
-                }
-                Err(failure) => of_client.push(unreadable(*client, name, failure.message)),
+            let mut of_file = match context.app.clients.text(&path) {
+                Ok(text) => find(*client, &SourceFile::new(name, scope, text), projects, &rules),
+                Err(failure) => vec![unreadable(*client, name, failure.message)],
+            };
+            for found in &mut of_file {
+                found.read_directly = is_read(&path);
             }
-            let read_directly = is_read(&path);
-            for found in of_client.iter_mut().filter(|one| Path::new(&one.file) == path) {
-                found.read_directly = read_directly;
-            }
-        }
-        found.extend(of_client);
+            of_file
+        }));
     }
     found
+}
+
+/// The servers of a client's files; each comes with whether it is written to.
+///
+/// A client reads an older file, which nothing is written to, only while the newer ones have no
+/// server.
+pub(super) fn in_current_files<F>(
+    files: impl Iterator<Item = (bool, F)>,
+    mut read: impl FnMut(F) -> Vec<Found>,
+) -> Vec<Found> {
+    let mut all = Vec::new();
+    for (is_written, file) in files {
+        if is_written || all.is_empty() {
+            all.extend(read(file));
+        }
+    }
+    all
 }
 
 /// The handling of secrets if no person is asked: as `--secrets` says, else kept as they are unless
@@ -188,14 +202,9 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         .rows
         .iter()
         .map(|row| {
-            let file = context.app.clients.shown_path(&row.file);
-            let place = match &row.project {
-                Some(project) => format!("{file} (for {project})"),
-                None => file,
-            };
+            let RowCells { place, server } = row_cells(context, row);
             let client = row.client.as_str().to_owned();
-            let server = if row.server.is_empty() { "(all)" } else { &row.server };
-            vec![client, place, server.to_owned(), row.target.clone(), state(&row.state)]
+            vec![client, place, server, row.target.clone(), state(&row.state)]
         })
         .collect();
     let headers = ["CLIENT", "FILE", "SERVER", "TARGET", "STATE"];
@@ -214,7 +223,23 @@ fn show(context: &Context, made: &Plan, file: &ConfigFile) {
         }
     }
     tell_secrets(context, made, file);
-    tell_variables(context, made);
+    tell_variables(context, &made.variables, "is in");
+}
+
+/// The cells of a table that each plan has for a server.
+pub(super) struct RowCells {
+    pub(super) place: String,
+    pub(super) server: String,
+}
+
+pub(super) fn row_cells(context: &Context, row: &Row) -> RowCells {
+    let file = context.app.clients.shown_path(&row.file);
+    let place = match &row.project {
+        Some(project) => format!("{file} (for {project})"),
+        None => file,
+    };
+    let server = if row.server.is_empty() { "(all)" } else { &row.server };
+    RowCells { place, server: server.to_owned() }
 }
 
 /// Reports what becomes of secrets, and limits that apply to all servers.
@@ -255,11 +280,12 @@ fn state(state: &State) -> String {
     }
 }
 
-pub(super) fn tell_variables(context: &Context, made: &Plan) {
-    for variable in &made.variables {
+/// Lists variables that must be set; `is_in` is the verb for the file with the value.
+pub(super) fn tell_variables(context: &Context, variables: &[Variable], is_in: &str) {
+    for variable in variables {
         let (name, server) = (&variable.name, &variable.server);
         let value = match &variable.value_in {
-            Some(file) => format!("its value is in {file}"),
+            Some(file) => format!("its value {is_in} {file}"),
             None => "the client prompts for its value".to_owned(),
         };
         context.print.note(&format!("`{server}` needs the variable {name}: {value}"));

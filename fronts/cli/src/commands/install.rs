@@ -1,6 +1,6 @@
 //! `capstan install` and `uninstall`: adds and removes Capstan in another client's configuration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use capstan_app::{AppError, EntryFile, Installed, Mode, Setup, Uninstalled};
 use capstan_config::{Confirm, Scope};
@@ -121,9 +121,14 @@ pub(crate) fn undo(context: &Context, args: &ClientArgs) -> Result<Exit, AppErro
     };
     context.print.note(&text);
     if let (Uninstalled::TakenOut { backup: Some(backup) }, Mode::Do) = (&done, mode) {
-        context.print.hint(&format!("the backup is still in {}", backup.display()));
+        tell_backup(context, backup);
     }
     Ok(Exit::Ok)
+}
+
+/// Reports that a backup is left beside a file that was not restored from it.
+pub(super) fn tell_backup(context: &Context, backup: &Path) {
+    context.print.hint(&format!("the backup is still in {}", backup.display()));
 }
 
 pub(super) fn file_of(context: &Context, args: &ClientArgs) -> Result<PathBuf, AppError> {

@@ -23,7 +23,9 @@ pub(crate) fn run(context: &Context, args: &TrustArgs) -> Result<Exit, AppError>
     let mut files = context.app.configs.files(&context.selection);
     files.retain(|file| file.scope == Scope::Project && file.exists);
     if files.is_empty() {
-        return Err(AppError::not_found("this folder has no project configuration file"));
+        return Err(AppError::not_found("this folder has no project configuration file").hint(
+            "`capstan add --scope project NAME COMMAND…` creates one; your own files need no trust",
+        ));
     }
     for file in &files {
         if args.revoke {
