@@ -21,6 +21,8 @@ use capstan_hub::{Entry, HubBuilder, Spills};
 use capstan_mcp::settings::{Elicitation, Withheld, max_message};
 use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_model::Secret;
+use futures::FutureExt as _;
+use futures::future::ready;
 
 use crate::adapters::Adapters;
 use crate::answers::StateAnswers;
@@ -116,7 +118,7 @@ impl AuditLog for LazyAudit {
     fn settle(&self, entry: Entry) -> Settling {
         match self.opened() {
             Ok(log) => log.settle(entry),
-            Err(_) => Settling::Done,
+            Err(unwritten) => Settling::Waits(ready(Err(unwritten)).boxed()),
         }
     }
 

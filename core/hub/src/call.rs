@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use capstan_model::{Caller, Kind, Target};
 use capstan_wire::{Json, compose, object};
 
-use crate::Flow;
 use crate::approvals::Memory;
+use crate::{Continuation, Flow};
 
 /// A request as a front received it. Nothing is checked yet.
 #[derive(Clone, Debug)]
@@ -23,24 +23,20 @@ pub struct Call {
 }
 
 /// The position of a request in the sequence of requests that make up one call.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub enum Part {
     /// The first request.
     #[default]
     First,
-    /// A continuation: the server asked for input, and the caller supplies it. It does not count
-    /// against the quota, and an approval of the first request holds for it.
-    Later {
-        /// True if an operator has approved the call.
-        approved: bool,
-    },
+    /// The server asked for input, and the caller supplies it.
+    Later(Continuation),
 }
 
 /// The answer of a server before screening: the result, byte for byte.
 pub enum Answer {
     /// A complete result.
     Whole(Json),
-    /// A large result that is still arriving, if the operator [accepts](crate::ports::Wishes) it.
+    /// A large result that is still arriving, if the requester [accepts](crate::ports::Wishes) it.
     Streaming(Box<Flow>),
 }
 

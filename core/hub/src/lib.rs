@@ -51,7 +51,8 @@ pub use flow::{Begun, Flow, Source};
 pub use hub::{Check, Hub, Keep, Limits};
 pub use pins::{NewTools, PinRules, Pins, Review, Standing};
 pub use pipeline::{
-    Admission, ApprovalFrom, Attempt, Delivery, Message, Outgoing, Screened, Shape, SideOp,
+    Admission, ApprovalFrom, Attempt, Continuation, Delivery, ExtensionMethod,
+    ExtensionNotification, Message, OpenAttempt, OpenTask, Outgoing, Screened, Shape, SideOp,
     Streaming, System, SystemMessage, TaskHandle, TaskOp, TaskRequest, TaskSubscription, Ticket,
 };
 pub use rates::Rates;

@@ -1,17 +1,17 @@
 //! The other side of a front for one call: what decides, answers and identifies.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use capstan_wire::Json;
 use futures::FutureExt as _;
 use futures::future::ready;
 
-use crate::Ground;
 use crate::catalog::RepeatedArguments;
 use crate::ports::{
     Approval, Approver, Ask, BoxFuture, ClientSide, Lane, Notice, Question, Reply, ResourceLists,
     Unanswered, Wishes,
 };
+use crate::{Continuation, Ground};
 
 /// The requester of a call, as its front passes it to the pipeline.
 pub struct Requester<'a> {
@@ -34,6 +34,8 @@ pub struct Requester<'a> {
     pub repeated: Option<&'a RepeatedArguments>,
     /// The connections of servers that suit the client.
     pub lane: Lane,
+    /// Receives the continuation of a call that fails because its client must do something first.
+    pub continued: Option<&'a OnceLock<Continuation>>,
 }
 
 /// The numbers that tell the client of a call apart from others. The default is the only client of
@@ -94,6 +96,7 @@ impl<'a> Requester<'a> {
             max_tokens: None,
             repeated: None,
             lane: Lane::ANY,
+            continued: None,
         }
     }
 }
@@ -111,8 +114,6 @@ impl Approver for Unattended {
     fn approve<'a>(&'a self, _: &'a Question) -> BoxFuture<'a, Approval> {
         ready(Approval::No(Ground::Nobody)).boxed()
     }
-
-    fn allowed(&self) {}
 
     fn inform(&self, _: &str) {}
 }

@@ -20,6 +20,10 @@ mod definition;
 mod replay;
 #[path = "road/tasks.rs"]
 mod tasks;
+#[path = "road/side.rs"]
+mod side;
+#[path = "road/parts.rs"]
+mod parts;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    AnswerFiles, AnswerOwner, BoxFuture, ListedAnswer, SavedAnswer, StoreError,
+    AnswerFiles, AnswerOwner, AuditLog, BoxFuture, ListedAnswer, SavedAnswer, StoreError, Unwritten,
 };
 use capstan_hub::spills::{MAX_AGE, MAX_ANSWERS};
-use capstan_hub::{Answer, Call, Requester, Spills};
+use capstan_hub::{Answer, Call, Entry, Requester, Spills};
 use capstan_model::{CallError, Caller, Front, Target};
 use capstan_policy::access::Says;
 use capstan_policy::{Access, AccessTable};
@@ -213,4 +213,21 @@ async fn a_front_sets_the_limit_only_where_the_operator_has_not() {
     assert!(spilled(&scene, Some(TOKENS)).await);
     assert!(!spilled(&scene, Some(1000)).await);
     assert!(!spilled(&scene, None).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_page_whose_reading_could_not_be_written_down_is_not_read() {
+    struct Full;
+    impl AuditLog for Full {
+        fn record(&self, _: Entry) {}
+
+        fn ready(&self) -> Result<(), Unwritten> {
+            Err(Unwritten("no space left".to_owned()))
+        }
+    }
+    let mut scene = Scene::new();
+    scene.call(&operator()).await;
+    scene.world.change(|hub| hub.audit = Arc::new(Full));
+    let read = scene.read(&operator(), "capstan://answers/101").await;
+    assert!(matches!(read, Err(CallError::Unrecordable { .. })), "{read:?}");
 }

@@ -25,6 +25,15 @@ use crate::fault::Fault;
 use crate::session::MayRun;
 use crate::session::era::Era;
 
+/// The fate of a notification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// It was handed to the transport, which gets no answer to it.
+    Yes,
+    /// The server takes no notifications, so it was not sent.
+    NotTaken,
+}
+
 /// Carries messages to a connected server and back.
 pub(crate) trait Channel: Send + Sync {
     /// The requests of this connection.
@@ -34,7 +43,7 @@ pub(crate) trait Channel: Send + Sync {
     fn agree(&self, era: Era);
 
     /// Sends a notification to the server.
-    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()>;
+    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, Sent>;
 
     /// Sends a request and waits for its reply; progress restarts the request's time limit.
     ///

@@ -19,7 +19,7 @@ use tracing::{Instrument, debug};
 use crate::channel::dispatch::dispatch;
 use crate::channel::outbox::cancelled;
 use crate::channel::requests::{ExchangeError, Requests};
-use crate::channel::{Channel, Request, RequestError};
+use crate::channel::{Channel, Request, RequestError, Sent};
 use crate::fault::Fault;
 use crate::http::base::{HttpBase, Opening, Parts, Stop};
 use crate::http::events::Events;
@@ -67,10 +67,10 @@ impl Channel for SseChannel {
 
     fn agree(&self, _: Era) {}
 
-    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, Sent> {
         let line = compose::notification(method, params);
         self.sse.base.requests.out.log(&line);
-        self.sse.post_in_time(line).boxed()
+        self.sse.post_in_time(line).map(|()| Sent::Yes).boxed()
     }
 
     fn request<'a>(&'a self, request: Request<'a>) -> BoxFuture<'a, Result<Reply, RequestError>> {

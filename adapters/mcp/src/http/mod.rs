@@ -43,7 +43,7 @@ use self::refusal::{Refusal, error_in};
 use crate::channel::dispatch::dispatch;
 use crate::channel::pending::Recipient;
 use crate::channel::requests::{ExchangeError, Requests};
-use crate::channel::{Channel, Request, RequestError, Response};
+use crate::channel::{Channel, Request, RequestError, Response, Sent};
 use crate::fault::Fault;
 use crate::http::base::{HttpBase, Opening, Parts, Stop};
 use crate::http::web::{Body, BodyMode, WebError, WebResponse};
@@ -81,7 +81,9 @@ impl HttpChannel {
         let poster = Arc::clone(&http);
         http.base.spawn(posts.send(move |line| {
             let http = Arc::clone(&poster);
-            async move { http.post(line).await }
+            async move {
+                let _: Sent = http.post(line).await;
+            }
         }));
         let ending = Arc::clone(&http);
         let shutdown = async move { shutdown.run(&ending.base, ending.goodbye()).await };
@@ -99,11 +101,11 @@ impl Channel for HttpChannel {
         self.http.era.choose(era);
     }
 
-    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, Sent> {
         async move {
             let line = compose::notification(method, params);
             self.http.base.requests.out.log(&line);
-            self.http.post(line).await;
+            let sent = self.http.post(line).await;
             // From here on the server may send unsolicited messages.
             if method == "notifications/initialized" {
                 let (asked, has_asked) = oneshot::channel();
@@ -111,6 +113,7 @@ impl Channel for HttpChannel {
                 // The next message uses another HTTP connection and must not overtake this one.
                 drop(timeout(STANDING, has_asked).await);
             }
+            sent
         }
         .boxed()
     }
@@ -270,9 +273,9 @@ impl Http {
     }
 
     /// Sends a message that gets no reply, if the server takes such messages.
-    async fn post(&self, line: Vec<u8>) {
+    async fn post(&self, line: Vec<u8>) -> Sent {
         if !self.era.takes_notifications() {
-            return;
+            return Sent::NotTaken;
         }
         let headers = self.era.headers("", &Json::empty_object());
         let sending = self.base.web.send(self.order(headers, line.into()));
@@ -281,6 +284,7 @@ impl Http {
             Ok(Err(error)) => debug!(?error, "a message was not accepted"),
             Err(_) => debug!("a message was not accepted in time"),
         }
+        Sent::Yes
     }
 
     /// Ends the session, if there is one, so that the server can free it.

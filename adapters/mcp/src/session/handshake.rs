@@ -10,7 +10,7 @@ use capstan_hub::ports::{self, About, Caching};
 use capstan_model::rpc_code;
 use capstan_wire::{Json, Reply, compose, object, protocol};
 
-use crate::channel::{Channel, Request, RequestError};
+use crate::channel::{Channel, Request, RequestError, Sent};
 use crate::fault::Fault;
 use crate::session::client::{capabilities, client_info, own_metadata};
 use crate::session::era::Era;
@@ -268,7 +268,7 @@ async fn initialize(
     };
     let era = Era::Legacy { revision };
     connection.agree(era);
-    connection.notify("notifications/initialized", None).await;
+    let _: Sent = connection.notify("notifications/initialized", None).await;
     let info = object::get(&result, "serverInfo");
     Ok(Handshake::new(era, &result, info.as_ref()))
 }

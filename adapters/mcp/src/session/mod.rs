@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use capstan_hub::ports::{self, About, Item, Lane, Listing};
 use capstan_hub::{Answer, BackChannel, Flow, Ticket};
 use capstan_model::rpc_code;
-use capstan_model::{CallError, ServerName};
+use capstan_model::{CallError, Effect, ServerName};
 use capstan_wire::{Json, Reply, RpcError, object};
 use futures::FutureExt;
 use tracing::{Instrument, debug};
@@ -159,15 +159,26 @@ impl Session {
         }
     }
 
-    /// Sends a request that belongs to no call, such as for a page of a list.
+    /// Sends a request that belongs to no call and only reads, such as for a page of a list.
     pub(crate) async fn ask(&self, method: &str, params: &Json) -> Result<Reply, CallError> {
+        self.ask_once(method, params, MayRun::No).await
+    }
+
+    /// Sends a request that belongs to no call. If it is lost, the error says by `may_run` if it may
+    /// have had an effect.
+    pub(crate) async fn ask_once(
+        &self,
+        method: &str,
+        params: &Json,
+        may_run: MayRun,
+    ) -> Result<Reply, CallError> {
         let params = self.era.own_params(params, &self.settings);
         let params = params.map_err(|error| self.broken(error.to_string()))?;
         let id = self.connection.requests().next_id();
         let limit = self.settings.timeout;
         let request = Request { id, method, params: &params, limit, recipient: None };
         let reply = self.connection.request(request).await;
-        reply.map_err(|error| self.request_failed(error, MayRun::No))
+        reply.map_err(|error| self.request_failed(error, may_run))
     }
 
     /// Runs the call of a ticket, and answers the server's requests for input.
@@ -223,7 +234,7 @@ impl Session {
         let may_stream = self.era.may_stream(wishes);
         let recipient = Some(Recipient::Client(back.clone()));
         let request = Request { id, method, params: &params, limit, recipient };
-        let may_run = if ticket.effect().may_write() { MayRun::Yes } else { MayRun::No };
+        let may_run = MayRun::of(ticket.effect());
         let response = if may_stream {
             self.connection.call(request, may_run).await
         } else {
@@ -269,6 +280,15 @@ impl Session {
 pub(crate) enum MayRun {
     Yes,
     No,
+}
+
+// === impl MayRun ===
+
+impl MayRun {
+    /// `Yes` for a request that may write.
+    pub(crate) fn of(effect: Effect) -> Self {
+        if effect.may_write() { Self::Yes } else { Self::No }
+    }
 }
 
 /// Converts the failure of a request into the error of its call.

@@ -6,10 +6,18 @@ use capstan_hub::{Answer, Message, Outgoing, SideOp};
 use capstan_model::CallError;
 use capstan_wire::Json;
 
-use crate::channel::Request;
 use crate::channel::pending::Recipient;
+use crate::channel::{Request, Sent};
 use crate::server::sticky::StickyRequest;
 use crate::session::{MayRun, Session};
+
+/// A request about tasks, on behalf of their owner.
+pub(crate) struct OwnerRequest<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) params: &'a Json,
+    pub(crate) limit: Duration,
+    pub(crate) recipient: Recipient,
+}
 
 impl Session {
     /// Sends a message that the pipeline let through.
@@ -18,18 +26,22 @@ impl Session {
             Message::Call(ticket, back) => self.run(ticket, back).await,
             Message::Side(admission) => match admission.op() {
                 SideOp::Complete(params) | SideOp::Extension { params, .. } => {
+                    let op = admission.op();
+                    let may_run = MayRun::of(op.effect());
                     if let Some(back) = admission.back() {
-                        let (method, limit) = (admission.op().method(), self.settings.timeout);
+                        let (method, limit) = (op.method(), self.settings.timeout);
                         let recipient = Recipient::Client(back.clone());
-                        let result = self.ask_for_owner(method, params, limit, recipient).await;
-                        return result.map(Answer::Whole);
+                        let request = OwnerRequest { method, params, limit, recipient };
+                        return self.ask_for_owner(request, may_run).await.map(Answer::Whole);
                     }
-                    let reply = self.ask(admission.op().method(), params).await?;
+                    let reply = self.ask_once(op.method(), params, may_run).await?;
                     self.result(reply).map(Answer::Whole)
                 }
                 SideOp::Notify { method, params } => {
-                    self.connection.notify(method, Some(params)).await;
-                    Ok(Answer::Whole(Json::empty_object()))
+                    match self.connection.notify(method.as_str(), Some(params)).await {
+                        Sent::Yes => Ok(Answer::Whole(Json::empty_object())),
+                        Sent::NotTaken => Err(outgoing.not_offered(&self.settings.name)),
+                    }
                 }
                 SideOp::Subscribe => {
                     let request = StickyRequest::Subscribe(admission.id().item.clone());
@@ -37,10 +49,10 @@ impl Session {
                 }
             },
             Message::Task(request, back) => {
-                let (method, limit) = (request.op().method(), self.settings.timeout);
-                let recipient = Recipient::Client(back.clone());
-                let result = self.ask_for_owner(method, request.params(), limit, recipient).await;
-                result.map(Answer::Whole)
+                let (op, limit) = (request.op(), self.settings.timeout);
+                let (params, recipient) = (request.params(), Recipient::Client(back.clone()));
+                let question = OwnerRequest { method: op.method(), params, limit, recipient };
+                self.ask_for_owner(question, MayRun::of(op.effect())).await.map(Answer::Whole)
             }
             Message::Follow(subscription) => {
                 self.follow_tasks(subscription).await.map(Answer::Whole)
@@ -52,24 +64,23 @@ impl Session {
     /// tasks, or of an extension.
     pub(crate) async fn ask_for_owner(
         &self,
-        method: &str,
-        params: &Json,
-        limit: Duration,
-        recipient: Recipient,
+        request: OwnerRequest<'_>,
+        may_run: MayRun,
     ) -> Result<Json, CallError> {
+        let OwnerRequest { method, params, limit, recipient } = request;
         let id = self.connection.requests().next_id();
         let progress = recipient.wants_progress().then_some(id);
         let params = self.call_params(params, progress, None, || recipient.requester())?;
         let recipient = Some(recipient);
         let request = Request { id, method, params: &params, limit, recipient };
         let reply = self.connection.request(request).await;
-        self.result(reply.map_err(|error| self.request_failed(error, MayRun::No))?)
+        self.result(reply.map_err(|error| self.request_failed(error, may_run))?)
     }
 
     /// Says that the client's roots have changed. The modern protocol has no such message.
     pub(crate) async fn roots_changed(&self) {
         if !self.era.is_modern() {
-            self.connection.notify("notifications/roots/list_changed", None).await;
+            let _: Sent = self.connection.notify("notifications/roots/list_changed", None).await;
         }
     }
 

@@ -15,9 +15,10 @@ use capstan_wire::{Json, compose, object};
 
 use crate::channel::pending::Recipient;
 use crate::server::sticky::StickyRequest;
-use crate::session::Session;
 use crate::session::client::own_metadata;
 use crate::session::era::Era;
+use crate::session::side::OwnerRequest;
+use crate::session::{MayRun, Session};
 
 /// How long a server reports on tasks; no task is remembered for longer.
 const LONGEST: Duration = Duration::from_hours(24);
@@ -132,7 +133,9 @@ impl Session {
                 let (subscriber, capabilities) =
                     (Arc::clone(subscription.subscriber()), subscription.capabilities().clone());
                 let recipient = Recipient::Subscriber { subscriber, capabilities };
-                self.ask_for_owner(TaskSubscription::METHOD, &params, LONGEST, recipient).await
+                let (method, params) = (TaskSubscription::METHOD, &params);
+                let request = OwnerRequest { method, params, limit: LONGEST, recipient };
+                self.ask_for_owner(request, MayRun::No).await
             }
         }
     }

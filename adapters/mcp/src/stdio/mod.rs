@@ -21,7 +21,7 @@ use tracing::Instrument;
 use crate::channel::inbound::Inbound;
 use crate::channel::outbox::Outbox;
 use crate::channel::requests::{ExchangeError, Requests};
-use crate::channel::{Channel, Request, RequestError};
+use crate::channel::{Channel, Request, RequestError, Sent};
 use crate::connect::ServerContext;
 use crate::server::tracker::ConnectionGuard;
 use crate::session::era::Era;
@@ -77,9 +77,10 @@ impl Channel for StdioChannel {
 
     fn agree(&self, _: Era) {}
 
-    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, ()> {
+    fn notify<'a>(&'a self, method: &'a str, params: Option<&'a Json>) -> BoxFuture<'a, Sent> {
         async move {
             self.requests.out.send(compose::notification(method, params)).await;
+            Sent::Yes
         }
         .boxed()
     }

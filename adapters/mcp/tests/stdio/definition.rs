@@ -32,8 +32,6 @@ impl Approver for Kills<'_> {
         .boxed()
     }
 
-    fn allowed(&self) {}
-
     fn inform(&self, _: &str) {}
 }
 

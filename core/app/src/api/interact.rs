@@ -287,8 +287,6 @@ impl Approver for Asker {
         })
     }
 
-    fn allowed(&self) {}
-
     fn inform(&self, text: &str) {
         self.front.event(Event::Note { text: text.to_owned() });
     }

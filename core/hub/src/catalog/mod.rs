@@ -41,7 +41,7 @@ pub use uris::{DIRECTORY, TOOL, Uris};
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, Effect, ItemId, Kind, ServerName, Verdict};
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Ruling, ServerName, Verdict};
 use capstan_policy::{Arguments, Asked};
 use capstan_wire::Json;
 
@@ -302,6 +302,17 @@ impl Hub {
         effect: Effect,
         caller: &Caller,
     ) -> bool {
+        self.ruling_on(id, kind, effect, caller).verdict != Verdict::Deny
+    }
+
+    /// The ruling on an item whose arguments are not known.
+    pub(crate) fn ruling_on(
+        &self,
+        id: &ItemId,
+        kind: Kind,
+        effect: Effect,
+        caller: &Caller,
+    ) -> Ruling {
         let asked = Asked {
             id,
             kind,
@@ -315,8 +326,7 @@ impl Hub {
             Kind::Tool => self.pins.standing(id),
             Kind::Resource | Kind::Prompt => Standing::Approved,
         };
-        let ruling = self.pins.tighten(id, standing, self.policy.decide(&asked));
-        ruling.verdict != Verdict::Deny
+        self.pins.tighten(id, standing, self.policy.decide(&asked))
     }
 }
 

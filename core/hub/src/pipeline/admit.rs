@@ -5,12 +5,13 @@ use std::sync::Arc;
 use capstan_model::{CallError, Caller, Effect, ItemId, Kind};
 use capstan_wire::Json;
 
-use super::confirm::Approved;
+use super::confirm::{Approved, Count};
+use super::continuation::Consent;
 use super::resolve::Resolved;
 use crate::hub::Hub;
 use crate::life::Lease;
 use crate::ports::{Item, Unwritten};
-use crate::{Call, Part, Session};
+use crate::{Call, Session};
 
 /// Proof that a call may be sent. Only `admit` creates one.
 pub struct Ticket {
@@ -19,6 +20,7 @@ pub struct Ticket {
     effect: Effect,
     params: Json,
     caller: Arc<Caller>,
+    consent: Consent,
     /// The definition that the decision was based on.
     definition: Json,
     /// The list that contained the definition.
@@ -28,17 +30,22 @@ pub struct Ticket {
 }
 
 pub(super) fn admit(hub: &Hub, session: &Session, approved: Approved) -> Result<Ticket, CallError> {
-    let Approved { resolved } = approved;
+    let Approved { resolved, consent, count } = approved;
     let Resolved { id, effect, definition, items, lease, call, .. } = resolved;
-    let ready = hub.audit.ready();
-    ready.map_err(|Unwritten(reason)| CallError::Unrecordable { reason })?;
+    recordable(hub)?;
     let quota = || session.take_one().map_err(|limit| CallError::QuotaExceeded { limit });
-    match call.part {
-        Part::First => hub.rates.take(hub, &id, &call, quota)?,
-        Part::Later { .. } => {}
+    match count {
+        Count::Yes => hub.rates.take(hub, &id, &call, quota)?,
+        Count::No => {}
     }
     let Call { caller, target, params, .. } = call;
-    Ok(Ticket { id, kind: target.kind, effect, params, caller, definition, items, lease })
+    let kind = target.kind;
+    Ok(Ticket { id, kind, effect, params, caller, consent, definition, items, lease })
+}
+
+/// Checks that the audit log can be written, before anything is sent or read that must be recorded.
+pub(super) fn recordable(hub: &Hub) -> Result<(), CallError> {
+    hub.audit.ready().map_err(|Unwritten(reason)| CallError::Unrecordable { reason })
 }
 
 // === impl Ticket ===
@@ -66,6 +73,10 @@ impl Ticket {
 
     pub(super) fn caller(&self) -> &Arc<Caller> {
         &self.caller
+    }
+
+    pub(super) fn consent(&self) -> Consent {
+        self.consent
     }
 
     pub(super) fn definition(&self) -> &Json {

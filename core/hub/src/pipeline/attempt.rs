@@ -5,11 +5,12 @@ use std::sync::Arc;
 use capstan_model::{CallError, ItemId};
 use capstan_wire::{Json, object};
 
-use super::reach::is_uri;
-use super::record::Record;
+use super::reach::{is_uri, out_of_reach};
+use super::record::{OpenEntry, Record};
 use super::resolve::by_uri;
 use super::screen::Passed;
-use super::side::{self, Admission, ApprovalFrom, SideOp};
+use super::side::{self, Admission, ApprovalFrom, SideOp, SideRequest};
+use super::spill::Deliverable;
 use super::{Delivery, Screened, Shape, Streaming, walk};
 use crate::hub::Hub;
 use crate::ports::{ClientSide, Lane, ResourceLists, Settling, Unwritten};
@@ -17,9 +18,8 @@ use crate::{BackChannel, Call, ClientIdentity, Outcome, Requester, Session};
 
 /// A call that is being assembled. Assembling can require starting a server or asking a person.
 ///
-/// It leaves exactly one audit entry, unless it is [passed on](Self::pass_on): with its outcome if
-/// it is [called](Self::call), with the error if its front [refuses it](Self::refuse), and as
-/// abandoned if it is dropped.
+/// It leaves exactly one audit entry: with its outcome if it is [called](Self::call), with the error
+/// if its front [refuses it](Self::refuse), and as abandoned if it is dropped.
 #[must_use = "dropping it records an abandoned call"]
 pub struct Attempt<'a> {
     hub: &'a Hub,
@@ -28,6 +28,21 @@ pub struct Attempt<'a> {
     lane: Lane,
     /// The client of a side request that its server may send messages about.
     client: Option<(Arc<dyn ClientSide>, ClientIdentity)>,
+}
+
+/// An attempt that does not borrow its hub, for a request whose task has yet to run.
+///
+/// Dropping it records an abandoned call.
+#[must_use = "dropping it records an abandoned call"]
+pub struct OpenAttempt(OpenEntry);
+
+// === impl OpenAttempt ===
+
+impl OpenAttempt {
+    /// Continues the attempt.
+    pub fn resume(self, hub: &Hub) -> Attempt<'_> {
+        Attempt { hub, record: Record::resume(hub, self.0), lane: Lane::ANY, client: None }
+    }
 }
 
 // === impl Attempt ===
@@ -76,7 +91,8 @@ impl<'a> Attempt<'a> {
         requester: Requester<'a>,
     ) -> impl Future<Output = Result<Delivery, CallError>> + Send + 'a {
         async move {
-            let result = match walk(self.hub, session, call, requester, &mut self.record).await {
+            let walked = walk(self.hub, session, call, requester, &mut self.record).await;
+            let result = match walked.map(Deliverable::into_passed) {
                 Ok(Passed::Streaming(stream)) => {
                     let streaming = Streaming::new(stream, self.record.keep());
                     return Ok(Delivery::Streaming(Box::new(streaming)));
@@ -89,8 +105,31 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Records the item, if the front has to look it up.
-    pub fn found(&mut self, id: &ItemId) {
+    /// Keeps the attempt open without the hub.
+    pub fn open(self) -> OpenAttempt {
+        OpenAttempt(self.record.keep())
+    }
+
+    /// Checks that the caller may use anything of the server that `call` names, before the server is
+    /// started for it.
+    ///
+    /// # Errors
+    /// When the server does not exist for the caller. The attempt must be ended in any case.
+    pub fn reach(&mut self, call: &Call) -> Result<(), CallError> {
+        if let Some(id) = call.target.id() {
+            self.record.meant(&id);
+        }
+        match out_of_reach(self.hub, call) {
+            Some((id, ruling)) => {
+                self.record.ruled(&ruling);
+                Err(CallError::Denied { item: id.to_string(), rule: ruling.rule })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Records the item of the operation.
+    pub(super) fn found(&mut self, id: &ItemId) {
         self.record.meant(id);
     }
 
@@ -133,18 +172,13 @@ impl<'a> Attempt<'a> {
                 return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
             }
         };
-        self.record.meant(&id);
         let to_client = |(client, identity): &(Arc<dyn ClientSide>, ClientIdentity)| {
             BackChannel::new(self.hub, &id.server, Arc::clone(client), *identity)
         };
-        let (back, request) = (self.client.as_ref().map(to_client), (id, call, op));
+        let back = self.client.as_ref().map(to_client);
+        let request = SideRequest { id, call, op };
         let admitted = side::walk(self.hub, session, request, approval_from, &mut self.record);
         Ok(admitted.await?.on_behalf_of(self.lane, back))
-    }
-
-    /// Closes this record without an entry, because the call opens its own record next.
-    pub fn pass_on(mut self) {
-        self.record.forget();
     }
 
     /// Decides on a side request, runs it and records it.

@@ -1,8 +1,9 @@
 //! Step 6: gets the operator's approval if a rule says `ask`.
 
-use capstan_model::{Binding, CallError, Unapproved};
+use capstan_model::{Binding, By, CallError, Unapproved};
 use tracing::warn;
 
+use super::continuation::Consent;
 use super::permit::Permitted;
 use super::record::Record;
 use super::resolve::Resolved;
@@ -14,6 +15,16 @@ use crate::{Ground, Part, Session, Standing};
 /// A call that the rules and the operator allow.
 pub(super) struct Approved {
     pub(super) resolved: Resolved,
+    pub(super) consent: Consent,
+    /// The call is counted, unless it continues one that was.
+    pub(super) count: Count,
+}
+
+/// A choice whether a call counts against quota and rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Count {
+    Yes,
+    No,
 }
 
 pub(super) async fn confirm(
@@ -24,30 +35,40 @@ pub(super) async fn confirm(
     record: &mut Record<'_>,
 ) -> Result<Approved, CallError> {
     let Permitted { resolved, question } = permitted;
+    let before = match &resolved.call.part {
+        Part::First => None,
+        Part::Later(continuation) => continuation.claim(&resolved.id, &resolved.call.caller),
+    };
+    let count = if before.is_some() { Count::No } else { Count::Yes };
+    let mut consent = Consent::NotAsked;
     if let Some(question) = question {
-        // Boxed because few calls are asked about, to keep the future of every call small.
-        Box::pin(ask((hub, session), approver, (&resolved, &question), record)).await?;
+        // Approved before the server asked for input; it is still the same call. The pins ask about
+        // the definition, which may have changed since.
+        let is_approved = before == Some(Consent::Given) && question.by != By::Pins;
+        let decision = if is_approved {
+            Approval::once(Ground::Asked).into()
+        } else {
+            // Boxed because few calls are asked about, to keep the future of every call small.
+            Box::pin(hub.approvals.decide(&session.memory, &question, approver)).await
+        };
+        Box::pin(apply(hub, &resolved, &question, decision, record)).await?;
+        consent = Consent::Given;
     }
-    Ok(Approved { resolved })
+    Ok(Approved { resolved, consent, count })
 }
 
-async fn ask(
-    (hub, session): (&Hub, &Session),
-    approver: &dyn Approver,
-    (resolved, question): (&Resolved, &Question),
+/// Records the decision of the operator, and refuses the call if it is not approved.
+async fn apply(
+    hub: &Hub,
+    resolved: &Resolved,
+    question: &Question,
+    decision: Decision,
     record: &mut Record<'_>,
 ) -> Result<(), CallError> {
-    let Decision { approval, open, waited } = match resolved.call.part {
-        // Approved before the server asked for input; it is still the same call.
-        Part::Later { approved: true } => Approval::once(Ground::Asked).into(),
-        Part::Later { approved: false } | Part::First => {
-            hub.approvals.decide(&session.memory, question, approver).await
-        }
-    };
+    let Decision { approval, open, waited } = decision;
     match approval {
         Approval::Yes(ground, _) => {
             record.approved(ground);
-            approver.allowed();
             pin(hub, resolved, ground).await;
             Ok(())
         }

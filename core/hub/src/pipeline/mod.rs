@@ -30,6 +30,8 @@ mod streaming;
 mod spill;
 
 mod attempt;
+mod continuation;
+mod extension;
 mod outgoing;
 mod record;
 mod side;
@@ -39,21 +41,23 @@ pub(crate) use permit::fallback;
 pub(crate) use resolve::{Found, by_uri, nearest};
 
 pub use admit::Ticket;
-pub use attempt::Attempt;
+pub use attempt::{Attempt, OpenAttempt};
+pub use continuation::Continuation;
+pub use extension::{ExtensionMethod, ExtensionNotification};
 pub use outgoing::{
     Message, Outgoing, System, SystemMessage, TaskOp, TaskRequest, TaskSubscription,
 };
 pub use screen::{Screened, Shape};
 pub use side::{Admission, ApprovalFrom, SideOp};
 pub use streaming::{Delivery, Streaming};
-pub use task::TaskHandle;
+pub use task::{OpenTask, TaskHandle};
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use capstan_model::{CallError, Caller, ServerName, Verdict};
 use record::Record;
 use resolve::Resolved;
-use screen::Passed;
+use spill::Deliverable;
 
 use crate::explain::{DescribedCall, Explanation};
 use crate::hub::Hub;
@@ -67,7 +71,7 @@ async fn walk(
     call: Call,
     requester: Requester<'_>,
     record: &mut Record<'_>,
-) -> Result<Passed, CallError> {
+) -> Result<Deliverable, CallError> {
     if spill::reads_page(&call.target) {
         // Boxed because it is rare, to keep the future of every call small.
         return Box::pin(spill::read(hub, &call, record)).await;
@@ -81,9 +85,20 @@ async fn walk(
     let permitted = permit::permit(hub, settled, record)?;
     let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
-    let (answer, lease) = send::send(hub, &mut ticket, requester).await?;
+    let continued = requester.continued;
+    let sent = send::send(hub, &mut ticket, requester).await;
+    let (answer, lease) = sent.inspect_err(|error| offer(continued, error, &ticket))?;
     let screened = screen::screen(hub.limits.max_answer, uris, ticket, answer, lease)?;
     spill::shorten(hub, max_tokens, screened).await
+}
+
+/// Lets the front continue a call whose client must do something first.
+fn offer(continued: Option<&OnceLock<Continuation>>, error: &CallError, ticket: &Ticket) {
+    if let Some(slot) = continued
+        && let Some(continuation) = Continuation::after(error, ticket)
+    {
+        slot.get_or_init(|| continuation);
+    }
 }
 
 /// Looks up the item that `call` names, with the definition that its server lists.
@@ -100,7 +115,8 @@ pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), Ca
 async fn settled(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallError> {
     let first = hub.ids_of(&call.target).next();
     let awake = wake::wake(hub, reach::checked(call, first)?, Lane::ANY).await?;
-    settle::settle(hub, resolve::find(hub, awake).await?, check, None)
+    let settled = settle::settle(hub, resolve::find(hub, awake).await?, check, None)?;
+    Ok(settled.into_resolved())
 }
 
 /// Runs `call` up to the verdict and returns every rule that was considered.

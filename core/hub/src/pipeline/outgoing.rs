@@ -211,6 +211,14 @@ impl TaskOp {
             Self::Cancel => "tasks/cancel",
         }
     }
+
+    /// The effect that the operation can have. To cancel twice is to cancel once.
+    pub fn effect(self) -> Effect {
+        match self {
+            Self::Get | Self::Result | Self::Cancel => Effect::Read,
+            Self::Update => Effect::Write,
+        }
+    }
 }
 
 // === impl SideOp ===
@@ -222,15 +230,13 @@ impl SideOp {
     /// The method that subscribes, in the revisions before 2026-07-28.
     pub const SUBSCRIBE: &'static str = "resources/subscribe";
 
-    /// Methods of extensions that change nothing.
-    const READS: [&str; 3] = ["skills/list", "skills/get", "resources/directory/read"];
-
     /// The method.
     pub fn method(&self) -> &str {
         match self {
             Self::Complete(_) => Self::COMPLETE,
             Self::Subscribe => Self::SUBSCRIBE,
-            Self::Extension { method, .. } | Self::Notify { method, .. } => method,
+            Self::Extension { method, .. } => method.as_str(),
+            Self::Notify { method, .. } => method.as_str(),
         }
     }
 
@@ -243,16 +249,21 @@ impl SideOp {
         }
     }
 
-    /// The name of the item that a method of an extension counts as: rules use it as a tool's.
-    pub fn extension_item(method: &str) -> String {
-        format!("method:{method}")
+    /// The name of the item that the operation is by itself, for rules; `None` if it is about another
+    /// item.
+    pub fn own_item(&self) -> Option<String> {
+        match self {
+            Self::Complete(_) | Self::Subscribe => None,
+            Self::Extension { method, .. } => Some(method.item()),
+            Self::Notify { method, .. } => Some(method.item()),
+        }
     }
 
     /// The effect that the operation can have.
-    pub(super) fn effect(&self) -> Effect {
+    pub fn effect(&self) -> Effect {
         match self {
             Self::Complete(_) | Self::Subscribe => Effect::Read,
-            Self::Extension { method, .. } if Self::READS.contains(&&**method) => Effect::Read,
+            Self::Extension { method, .. } if method.reads() => Effect::Read,
             Self::Extension { .. } | Self::Notify { .. } => Effect::Unknown,
         }
     }

@@ -7,6 +7,7 @@ use capstan_policy::{Arguments, Asked, DefaultRule};
 
 use super::record::Record;
 use super::resolve::Resolved;
+use super::settle::Settled;
 use crate::approvals::Extent;
 use crate::hub::Hub;
 use crate::ports::Question;
@@ -20,9 +21,10 @@ pub(super) struct Permitted {
 
 pub(super) fn permit(
     hub: &Hub,
-    mut resolved: Resolved,
+    settled: Settled,
     record: &mut Record<'_>,
 ) -> Result<Permitted, CallError> {
+    let mut resolved = settled.into_resolved();
     let decide = || {
         let arguments = resolved.call.arguments();
         hub.policy.decide(&asked(hub, &resolved, Arguments::These(&arguments)))

@@ -77,11 +77,6 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Discards the entry, because another record is open for the same call.
-    pub(super) fn forget(&mut self) {
-        self.entry = None;
-    }
-
     pub(super) fn method(&self) -> Option<&'static str> {
         self.entry.as_ref().and_then(|entry| entry.method)
     }
@@ -102,6 +97,11 @@ impl<'a> Record<'a> {
         let Some(entry) = self.entry.take() else { return Settling::Done };
         let duration = self.duration();
         self.hub.audit.settle(Entry { outcome, duration, answer_bytes, ..entry })
+    }
+
+    /// Continues the record of an entry that was kept open.
+    pub(super) fn resume(hub: &'a Hub, mut open: OpenEntry) -> Self {
+        Self { hub, opened: open.opened, entry: open.entry.take() }
     }
 
     /// Keeps the entry open while the answer is streamed.

@@ -109,25 +109,6 @@ pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError>
     Ok(Resolved { id, effect, definition, fact, standing, lease, items, problem: None, call })
 }
 
-// === impl Resolved ===
-
-impl Resolved {
-    /// Creates the value for an item that is not looked up in a list.
-    pub(super) fn unlisted(id: ItemId, effect: Effect, call: Call) -> Self {
-        Self {
-            id,
-            effect,
-            definition: Json::empty_object(),
-            fact: None,
-            standing: Standing::Approved,
-            lease: None,
-            items: None,
-            problem: None,
-            call,
-        }
-    }
-}
-
 /// Finds the item without waiting; otherwise returns the lease.
 fn at_once(
     hub: &Hub,

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
+use capstan_wire::protocol::INPUT_REQUIRED;
 use capstan_wire::{Json, Noted, Walk, object};
 
 use super::admit::Ticket;
+use super::continuation::{Consent, Continuation};
 use super::streaming::Stream;
 use super::task::TaskHandle;
 use crate::Answer;
@@ -27,6 +29,7 @@ pub(super) struct Origin {
     id: ItemId,
     kind: Kind,
     caller: Arc<Caller>,
+    consent: Consent,
     /// The lane that the call was sent in.
     lane: Lane,
 }
@@ -60,8 +63,8 @@ pub(super) fn screen(
     lease: Lease,
 ) -> Result<Passed, CallError> {
     let caller = Arc::clone(ticket.caller());
-    let lane = lease.lane();
-    let origin = Origin { kind: ticket.kind(), id: ticket.into_id(), caller, lane };
+    let (kind, consent, lane) = (ticket.kind(), ticket.consent(), lease.lane());
+    let origin = Origin { id: ticket.into_id(), kind, caller, consent, lane };
     match answer {
         Answer::Whole(result) => {
             check_size(limit, || origin.id.to_string(), result.len())?;
@@ -130,7 +133,7 @@ impl Shape {
 
 impl Origin {
     pub(super) fn new(id: ItemId, kind: Kind, caller: Arc<Caller>) -> Self {
-        Self { id, kind, caller, lane: Lane::ANY }
+        Self { id, kind, caller, consent: Consent::NotAsked, lane: Lane::ANY }
     }
 
     pub(super) fn id(&self) -> &ItemId {
@@ -181,9 +184,16 @@ impl Screened {
             Some("task") => self.result.clone(),
             Some(_) | None => object::get(&self.result, "task")?,
         };
-        let Origin { id: of, kind, caller: owner, lane } = self.origin.clone();
+        let Origin { id: of, kind, caller: owner, lane, .. } = self.origin.clone();
         let id = object::get_string(&task, "taskId")?;
         Some(TaskHandle::new(of, kind, owner, id, lane))
+    }
+
+    /// Returns the proof that the call was made, if the server asks for input before it answers.
+    pub fn continuation(&self) -> Option<Continuation> {
+        let asks = self.shape.result_type.as_deref() == Some(INPUT_REQUIRED);
+        let Origin { id, caller, consent, .. } = &self.origin;
+        asks.then(|| Continuation::of(id.clone(), Arc::clone(caller), *consent))
     }
 
     /// True if the tool reports a failure.

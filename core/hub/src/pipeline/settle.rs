@@ -5,20 +5,23 @@
 //! A problem with a tool is reported by `permit`, to a caller who may see the tool. A person gets to
 //! know at once that the schema cannot be used.
 
-use capstan_model::{CallError, Front, ItemId, Kind};
-use capstan_wire::{compose, object};
+use capstan_model::{CallError, Effect, Front, ItemId, Kind};
+use capstan_wire::{Json, compose, object};
 
 use super::resolve::Resolved;
 use crate::catalog::{RepeatedArguments, check_arguments};
 use crate::hub::Hub;
-use crate::{Call, Check};
+use crate::{Call, Check, Standing};
+
+/// A call whose params are final. Only this step creates one.
+pub(super) struct Settled(Resolved);
 
 pub(super) fn settle(
     hub: &Hub,
     mut resolved: Resolved,
     check: Check,
     repeated: Option<&RepeatedArguments>,
-) -> Result<Resolved, CallError> {
+) -> Result<Settled, CallError> {
     resolved.call = with_own_name(resolved.call, &resolved.id)?;
     if resolved.call.target.kind == Kind::Tool
         && let Err(problem) = settle_tool(hub, &mut resolved, check, repeated)
@@ -29,7 +32,31 @@ pub(super) fn settle(
         }
         resolved.problem = Some(Box::new(problem));
     }
-    Ok(resolved)
+    Ok(Settled(resolved))
+}
+
+/// Settles an item that is not looked up in a list, for a side request.
+pub(super) fn unlisted(id: ItemId, effect: Effect, call: Call) -> Result<Settled, CallError> {
+    let call = with_own_name(call, &id)?;
+    Ok(Settled(Resolved {
+        id,
+        effect,
+        definition: Json::empty_object(),
+        fact: None,
+        standing: Standing::Approved,
+        lease: None,
+        items: None,
+        problem: None,
+        call,
+    }))
+}
+
+// === impl Settled ===
+
+impl Settled {
+    pub(super) fn into_resolved(self) -> Resolved {
+        self.0
+    }
 }
 
 fn settle_tool(
@@ -58,7 +85,7 @@ fn is_person(call: &Call) -> bool {
 }
 
 /// Replaces the caller's spelling with the name that the server uses.
-pub(super) fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
+fn with_own_name(call: Call, id: &ItemId) -> Result<Call, CallError> {
     let name = compose::string(&id.item);
     let Call { caller, target, params, part } = call;
     let params = object::set_member(params, target.kind.name_key(), &name);

@@ -3,22 +3,31 @@
 
 use std::sync::Arc;
 
-use capstan_model::{CallError, Caller, ItemId, Kind, Target, Unapproved};
+use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target, Unapproved, Verdict};
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
 use super::admit::{Ticket, admit};
 use super::attempt::Attempt;
 use super::confirm::confirm;
+use super::continuation::{Consent, Continuation};
+use super::extension::{ExtensionMethod, ExtensionNotification};
 use super::outgoing::Outgoing;
 use super::permit::permit;
 use super::record::Record;
-use super::resolve::Resolved;
 use super::screen::check_size;
-use super::settle::with_own_name;
+use super::settle::unlisted;
+use crate::catalog::typed;
 use crate::hub::Hub;
 use crate::ports::{Approver, Lane};
 use crate::{Answer, BackChannel, Call, Ground, Part, Session, Unattended};
+
+/// The parts of the params of a completion that decisions read, with their protected members.
+const COMPLETED: [(&str, &[&str]); 3] = [
+    ("ref", &["type", "name", "uri"]),
+    ("argument", &["name", "value"]),
+    ("context", &["arguments"]),
+];
 
 /// Proof that a side request may be sent, with the item and the operation in one value.
 pub struct Admission {
@@ -37,18 +46,18 @@ pub enum SideOp {
     Complete(Json),
     /// Requests notifications when the resource changes.
     Subscribe,
-    /// A method of an extension of the protocol. The item is [named](Self::extension_item) after
-    /// the method. The params are as the client sent them.
+    /// A method of an extension of the protocol. Its item is [named](Self::own_item) after the
+    /// method. The params are as the client sent them.
     Extension {
         /// The method.
-        method: Box<str>,
+        method: ExtensionMethod,
         /// The params.
         params: Json,
     },
     /// A notification of an extension, which is not answered.
     Notify {
         /// The method.
-        method: Box<str>,
+        method: ExtensionNotification,
         /// The params.
         params: Json,
     },
@@ -88,23 +97,37 @@ impl Admission {
     }
 }
 
+/// A side request that is to be decided on.
+pub(super) struct SideRequest {
+    /// The item that the front found; of an extension, only its server counts.
+    pub(super) id: ItemId,
+    pub(super) call: Call,
+    pub(super) op: SideOp,
+}
+
 /// Runs the steps of a call up to `admit` for a side request.
 pub(super) async fn walk(
     hub: &Hub,
     session: &Session,
-    (id, call, op): (ItemId, Call, SideOp),
+    request: SideRequest,
     approval_from: ApprovalFrom<'_>,
     record: &mut Record<'_>,
 ) -> Result<Admission, CallError> {
-    let op = about(op, call.target.kind, &id)?;
-    check_resource(hub, &op, &id, &call.caller)?;
-    let resolved = Resolved::unlisted(id.clone(), op.effect(), with_own_name(call, &id)?);
-    record.resolved(resolved.effect);
-    let mut permitted = permit(hub, resolved, record)?;
+    let SideRequest { id, call, op } = request;
+    let id = decided_item(id, &op);
+    record.meant(&id);
+    let kind = decided_kind(call.target.kind, &op);
+    let op = about(op, kind, &id)?;
+    let call = decided_call(call, kind, &id, &op);
+    let caller = Arc::clone(&call.caller);
+    record.resolved(op.effect());
+    let mut permitted = permit(hub, unlisted(id.clone(), op.effect(), call)?, record)?;
+    check_resource(hub, &op, &id, &caller, record)?;
     if let Some(question) = &mut permitted.question {
-        // An approval of this is none of the item itself. The operator sees the method.
+        // The approval of a side request does not hold for calls of the item: the method is among
+        // the arguments that the operator sees and the approval is remembered by.
         let method = compose::string(match &op {
-            SideOp::Extension { method, .. } | SideOp::Notify { method, .. } => method,
+            SideOp::Extension { .. } | SideOp::Notify { .. } => op.method(),
             SideOp::Complete(_) | SideOp::Subscribe => record.method().unwrap_or(op.method()),
         });
         let arguments = object::with_member(&question.arguments, "method", &method);
@@ -127,27 +150,81 @@ pub(super) async fn walk(
     Ok(Admission { id: ticket.into_id(), op, lane: Lane::ANY, back: None })
 }
 
-/// Refuses a method of an extension about a resource that the caller may not read.
-fn check_resource(hub: &Hub, op: &SideOp, id: &ItemId, caller: &Caller) -> Result<(), CallError> {
-    let (SideOp::Extension { params, .. } | SideOp::Notify { params, .. }) = op else {
-        return Ok(());
-    };
-    // The rules and the server must read the same request.
-    refuse_duplicates(params, &["uri", "_meta"]).map_err(|problem| {
-        CallError::InvalidArguments { item: id.item.clone(), problem: problem.to_string() }
-    })?;
-    match object::get_string(params, "uri") {
-        Some(uri) if !hub.shows_resource(caller, &id.server, &uri) => {
-            let rule = "no rule lets the caller read this resource".to_owned();
-            Err(CallError::Denied { item: format!("{}:{uri}", id.server), rule })
-        }
-        Some(_) | None => Ok(()),
+/// Returns the item that the rules decide on. A method of an extension is its own item, whatever
+/// item the front has named.
+fn decided_item(id: ItemId, op: &SideOp) -> ItemId {
+    match op.own_item() {
+        Some(item) => ItemId { item, ..id },
+        None => id,
     }
 }
 
-/// Returns the operation with the item's own name in it.
+/// Returns the kind of item that the operation is about.
+fn decided_kind(named: Kind, op: &SideOp) -> Kind {
+    match (op, named) {
+        (SideOp::Subscribe, _) | (SideOp::Complete(_), Kind::Resource) => Kind::Resource,
+        (SideOp::Complete(_), Kind::Prompt | Kind::Tool) => Kind::Prompt,
+        (SideOp::Extension { .. } | SideOp::Notify { .. }, _) => Kind::Tool,
+    }
+}
+
+/// Returns the call that the rules decide on. Its arguments are those of the operation, so that the
+/// rules read what the server gets.
+fn decided_call(call: Call, kind: Kind, id: &ItemId, op: &SideOp) -> Call {
+    let target = Target::exact(kind, id.clone());
+    let arguments = match op {
+        SideOp::Subscribe => return Call { target, ..call },
+        SideOp::Complete(params) => typed(params),
+        SideOp::Extension { params, .. } | SideOp::Notify { params, .. } => {
+            // Every request has metadata, which is no argument.
+            object::without_member(params, "_meta").unwrap_or_else(|_| params.clone())
+        }
+    };
+    Call { part: call.part, ..Call::new(call.caller, target, Some(&arguments)) }
+}
+
+/// Refuses a method of an extension about a resource that the caller may not read.
+fn check_resource(
+    hub: &Hub,
+    op: &SideOp,
+    id: &ItemId,
+    caller: &Caller,
+    record: &mut Record<'_>,
+) -> Result<(), CallError> {
+    let (SideOp::Extension { params, .. } | SideOp::Notify { params, .. }) = op else {
+        return Ok(());
+    };
+    let Some(item) = object::get_string(params, "uri") else { return Ok(()) };
+    let id = ItemId { server: id.server.clone(), item };
+    let ruling = hub.ruling_on(&id, Kind::Resource, Effect::Read, caller);
+    if ruling.verdict != Verdict::Deny {
+        return Ok(());
+    }
+    record.ruled(&ruling);
+    Err(CallError::Denied { item: format!("{}:{}", id.server, id.item), rule: ruling.rule })
+}
+
+/// Refuses an operation that a server could read differently than the rules do, and puts the
+/// item's own name into it.
 fn about(op: SideOp, kind: Kind, id: &ItemId) -> Result<SideOp, CallError> {
-    let SideOp::Complete(params) = op else { return Ok(op) };
+    let refuse = |json: &Json, protected| {
+        refuse_duplicates(json, protected).map_err(|problem| {
+            let (item, problem) = (id.to_string(), problem.to_string());
+            CallError::InvalidArguments { item, problem }
+        })
+    };
+    let params = match op {
+        SideOp::Subscribe => return Ok(op),
+        SideOp::Extension { ref params, .. } | SideOp::Notify { ref params, .. } => {
+            refuse(params, &["uri", "_meta"])?;
+            return Ok(op);
+        }
+        SideOp::Complete(params) => params,
+    };
+    refuse(&params, &["ref", "argument", "context", "_meta"])?;
+    for (part, protected) in COMPLETED {
+        object::get(&params, part).map_or(Ok(()), |part| refuse(&part, protected))?;
+    }
     let (word, key) = match kind {
         Kind::Resource => ("ref/resource", "uri"),
         Kind::Prompt | Kind::Tool => ("ref/prompt", "name"),
@@ -205,10 +282,9 @@ impl Hub {
         let was_admitted =
             before.servers.get(&id.server).is_some_and(|server| server.is_subscribed(&id.item));
         let target = Target::exact(Kind::Resource, id.clone());
-        let call = Call {
-            part: Part::Later { approved: false },
-            ..Call::new(Arc::clone(caller), target, None)
-        };
+        // It was counted when it was made.
+        let made = Continuation::of(id.clone(), Arc::clone(caller), Consent::NotAsked);
+        let call = Call { part: Part::Later(made), ..Call::new(Arc::clone(caller), target, None) };
         let attempt = Attempt::at_once(self, &call).in_lane(lane);
         if !was_admitted {
             let (kind, name) = (Kind::Resource, id.to_string());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use capstan_model::{By, CallError, Effect, ItemId, Kind, Ruling, Target, Verdict};
 
+use super::admit::recordable;
 use super::record::Record;
 use super::screen::{Origin, Passed, Screened};
 use crate::Call;
@@ -13,6 +14,9 @@ use crate::spills::{BYTES_PER_TOKEN, PageAddress, Pages, exceeds, is_page};
 
 /// The result type of a result that is an answer, and not a question or a task.
 const COMPLETE: &str = "complete";
+
+/// An answer of a size that the requester accepts. Only this file creates one.
+pub(super) struct Deliverable(Passed);
 
 /// True if a read is one of a page of a long answer, which no server is asked for.
 pub(super) fn reads_page(target: &Target) -> bool {
@@ -24,7 +28,8 @@ pub(super) async fn read(
     hub: &Hub,
     call: &Call,
     record: &mut Record<'_>,
-) -> Result<Passed, CallError> {
+) -> Result<Deliverable, CallError> {
+    recordable(hub)?;
     let Call { caller, target, .. } = call;
     let found = match (PageAddress::parse(&target.name), &hub.spills) {
         (Some(address), Some(spills)) => spills.page(caller, &address).await,
@@ -42,7 +47,7 @@ pub(super) async fn read(
     let rule = "an answer to the caller's own call".to_owned();
     record.ruled(&Ruling { verdict: Verdict::Allow, rule, by: By::Default });
     let origin = Origin::new(id, Kind::Resource, Arc::clone(caller));
-    Ok(Passed::Whole(Screened::new(origin, page)))
+    Ok(Deliverable(Passed::Whole(Screened::new(origin, page))))
 }
 
 /// Saves an answer above the limit, and puts its first page in its place.
@@ -50,15 +55,25 @@ pub(super) async fn shorten(
     hub: &Hub,
     max_tokens: Option<u32>,
     passed: Passed,
-) -> Result<Passed, CallError> {
-    let (Some(tokens), Passed::Whole(screened)) = (max_tokens, &passed) else { return Ok(passed) };
+) -> Result<Deliverable, CallError> {
+    let (Some(tokens), Passed::Whole(screened)) = (max_tokens, &passed) else {
+        return Ok(Deliverable(passed));
+    };
     let size = usize::try_from(tokens.max(1)).unwrap_or(usize::MAX).saturating_mul(BYTES_PER_TOKEN);
     let is_answer = screened.shape().result_type.as_deref().is_none_or(|it| it == COMPLETE);
     if !is_answer || !exceeds(screened.result(), size) {
-        return Ok(passed);
+        return Ok(Deliverable(passed));
     }
     // Boxed because it is rare, to keep the future of every call small.
-    Ok(Passed::Whole(Box::pin(spill(hub, size, screened)).await))
+    Ok(Deliverable(Passed::Whole(Box::pin(spill(hub, size, screened)).await)))
+}
+
+// === impl Deliverable ===
+
+impl Deliverable {
+    pub(super) fn into_passed(self) -> Passed {
+        self.0
+    }
 }
 
 async fn spill(hub: &Hub, size: usize, screened: &Screened) -> Screened {

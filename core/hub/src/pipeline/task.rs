@@ -7,7 +7,8 @@ use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
-use super::attempt::Attempt;
+use super::admit::recordable;
+use super::attempt::{Attempt, OpenAttempt};
 use super::outgoing::{Outgoing, TaskOp, TaskRequest, TaskSubscription};
 use super::record::Record;
 use super::screen::check_size;
@@ -27,6 +28,31 @@ pub struct TaskHandle {
     id: String,
     /// The lane that the call was sent in. Only its connection may know the task.
     lane: Lane,
+}
+
+/// An operation on a task whose record is open. Dropping it records an abandoned operation.
+#[must_use = "dropping it records an abandoned operation"]
+pub struct OpenTask {
+    attempt: OpenAttempt,
+    caller: Arc<Caller>,
+    handle: Arc<TaskHandle>,
+    op: TaskOp,
+    params: Json,
+}
+
+// === impl OpenTask ===
+
+impl OpenTask {
+    /// Runs the operation, like [`Hub::task`].
+    ///
+    /// # Errors
+    /// Like those of [`Hub::task`].
+    pub async fn run(self, hub: &Hub, requester: Requester<'_>) -> Result<Json, CallError> {
+        let Self { attempt, caller, handle, op, params } = self;
+        let attempt = attempt.resume(hub);
+        let result = hub.ask_task(&caller, &handle, op, &params, requester).await;
+        attempt.end(result, |answer| answer).await
+    }
 }
 
 // === impl TaskHandle ===
@@ -75,13 +101,37 @@ impl Hub {
         requester: Requester<'a>,
     ) -> impl Future<Output = Result<Json, CallError>> + Send + 'a {
         // Opened here and not in the future, which may be dropped before it runs.
-        let call = Call { params: params.clone(), ..handle.call_of(caller) };
-        let mut attempt = Attempt::at_once(self, &call).by_method(op.method());
-        attempt.found(&handle.of);
+        let attempt = self.attempt_task(caller, handle, op, params);
         async move {
             let result = self.ask_task(caller, handle, op, params, requester).await;
             attempt.end(result, |answer| answer).await
         }
+    }
+
+    /// Opens the record of an operation on a task of `caller` that is yet to run.
+    pub fn open_task(
+        &self,
+        caller: &Arc<Caller>,
+        handle: &Arc<TaskHandle>,
+        op: TaskOp,
+        params: Json,
+    ) -> OpenTask {
+        let attempt = self.attempt_task(caller, handle, op, &params).open();
+        let (caller, handle) = (Arc::clone(caller), Arc::clone(handle));
+        OpenTask { attempt, caller, handle, op, params }
+    }
+
+    fn attempt_task(
+        &self,
+        caller: &Arc<Caller>,
+        handle: &TaskHandle,
+        op: TaskOp,
+        params: &Json,
+    ) -> Attempt<'_> {
+        let call = Call { params: params.clone(), ..handle.call_of(caller) };
+        let mut attempt = Attempt::at_once(self, &call).by_method(op.method());
+        attempt.found(&handle.of);
+        attempt
     }
 
     async fn ask_task(
@@ -93,6 +143,7 @@ impl Hub {
         requester: Requester<'_>,
     ) -> Result<Json, CallError> {
         handle.check_owner(caller)?;
+        recordable(self)?;
         let invalid = |problem| CallError::InvalidArguments { item: handle.id.clone(), problem };
         // A second id beside the checked one must not reach the server.
         refuse_duplicates(params, &["taskId", "inputResponses", "_meta"])
@@ -103,7 +154,7 @@ impl Hub {
         let uris = self.merged_uris(&requester);
         let Requester { client, identity, .. } = requester;
         let back = BackChannel::new(self, handle.server(), client, identity);
-        let server = self.task_server(handle)?;
+        let server = self.task_server(caller, handle)?;
         let request = TaskRequest::new(op, vec![handle.id.clone()], params);
         let answer = send(server, handle.lane, Outgoing::task(&request, &back)).await?;
         let item = || format!("{} {}", handle.server(), op.method());
@@ -136,7 +187,9 @@ impl Hub {
         record.meant(&first.of);
         let mut entry = record.keep();
         let owned = handles.iter().try_for_each(|handle| handle.check_owner(caller));
-        let server = owned.and_then(|()| self.task_server(first).cloned());
+        let server = owned
+            .and_then(|()| recordable(self))
+            .and_then(|()| self.task_server(caller, first).cloned());
         let lane = first.lane;
         let ids = handles.iter().filter(|handle| handle.server() == first.server());
         let ids = ids.map(|handle| handle.id.clone()).collect();
@@ -155,9 +208,12 @@ impl Hub {
         })
     }
 
-    /// Returns the server of a task. If the server was removed, the task is unknown.
-    fn task_server(&self, handle: &TaskHandle) -> Result<&Arc<Server>, CallError> {
-        self.servers.get(handle.server()).ok_or_else(|| {
+    /// Returns the server of a task. If the server was removed, or the caller may no longer use
+    /// anything of it, the task is unknown.
+    fn task_server(&self, caller: &Caller, handle: &TaskHandle) -> Result<&Arc<Server>, CallError> {
+        let server = self.servers.get(handle.server());
+        let refused = || self.policy.out_of_reach(caller, handle.server());
+        server.filter(|_| refused().is_none()).ok_or_else(|| {
             let name = handle.server().to_string();
             CallError::Unknown { kind: handle.kind, name, nearest: Vec::new() }
         })

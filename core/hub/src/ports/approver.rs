@@ -16,9 +16,6 @@ pub trait Approver: Send + Sync {
     /// Dropping the future withdraws the question, because it was answered elsewhere.
     fn approve<'a>(&'a self, question: &'a Question) -> BoxFuture<'a, Approval>;
 
-    /// Called when a call that was asked about may run, independent of how it was approved.
-    fn allowed(&self);
-
     /// Receives a message of the hub about the approval of the call.
     fn inform(&self, text: &str);
 }

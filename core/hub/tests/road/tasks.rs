@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
-use capstan_hub::ports::Subscriber;
-use capstan_hub::{Answer, Outcome, TaskHandle, TaskOp};
+use capstan_hub::ports::{AuditLog, Subscriber, Unwritten};
+use capstan_hub::{Answer, Call, Entry, Outcome, TaskHandle, TaskOp};
 use capstan_model::{CallError, Caller, ErrorCode, Front};
+use capstan_policy::access::Says;
+use capstan_policy::{Access, AccessTable};
 use capstan_wire::Json;
 use futures::FutureExt;
 use futures::future::ready;
 
-use super::{Scene, files, tool};
-use crate::world::{Server, json};
+use super::{Scene, files, server, tool};
+use crate::world::{Server, json, policy};
 
 /// A subscriber that is told nothing.
 struct Silent;
@@ -21,13 +23,28 @@ impl Subscriber for Silent {
     }
 }
 
+/// An audit log on a full disk.
+struct Full;
+
+impl AuditLog for Full {
+    fn record(&self, _: Entry) {}
+
+    fn ready(&self) -> Result<(), Unwritten> {
+        Err(Unwritten("no space left".to_owned()))
+    }
+}
+
 /// A scene with a task of its server, the right to it, and its owner.
 async fn scene_with_task() -> (Scene, TaskHandle, Arc<Caller>) {
+    scene_with_task_of(Caller::clone(&tool("files__read").caller)).await
+}
+
+async fn scene_with_task_of(owner: Caller) -> (Scene, TaskHandle, Arc<Caller>) {
     let task = r#"{"resultType":"task","taskId":"7","status":"working"}"#;
     let runs = move |_, _| ready(Ok(Answer::Whole(json(task)))).boxed();
     let scene = Scene::with_server(Server { runs: Box::new(runs), ..files() });
-    let (call, session) = (tool("files__read"), scene.world.hub.session());
-    let owner = Arc::clone(&call.caller);
+    let (owner, session) = (Arc::new(owner), scene.world.hub.session());
+    let call = Call { caller: Arc::clone(&owner), ..tool("files__read") };
     let screened = scene.world.hub.call(&session, call, scene.person.requester()).await.unwrap();
     (scene, screened.task().unwrap(), owner)
 }
@@ -99,4 +116,30 @@ async fn an_operation_that_is_dropped_before_it_runs_leaves_one_abandoned_entry(
     drop(scene.world.hub.task(&owner, &handle, TaskOp::Cancel, &params, requester));
     let expected = [(None, Outcome::Answered), (Some("tasks/cancel"), Outcome::Abandoned)];
     assert_eq!(entries(&scene), expected);
+}
+
+#[tokio::test]
+async fn a_task_of_a_server_that_its_caller_may_no_longer_use_is_unknown() {
+    let (mut scene, handle, _) = scene_with_task_of(Caller::remote("ann", Vec::new())).await;
+    let mut source = policy(&[], &[], &["*"]);
+    let none = AccessTable { default: Says::Deny, ..AccessTable::default() };
+    source.access = vec![Access::new(none, [(&server(), "files")])];
+    scene.world.change(|hub| hub.policy = Arc::new(source.compile()));
+    let (hub, owner) = (&scene.world.hub, Arc::new(Caller::remote("ann", Vec::new())));
+    let (params, requester) = (json("{}"), scene.person.requester());
+    let result = hub.task(&owner, &handle, TaskOp::Get, &params, requester).await;
+    assert!(matches!(result, Err(CallError::Unknown { .. })), "{result:?}");
+    let result = hub.follow(&owner, &[Arc::new(handle)], json("{}"), Arc::new(Silent)).await;
+    assert!(matches!(result, Err(CallError::Unknown { .. })), "{result:?}");
+}
+
+#[tokio::test]
+async fn an_operation_that_could_not_be_written_down_is_not_sent() {
+    let (mut scene, handle, owner) = scene_with_task().await;
+    scene.world.change(|hub| hub.audit = Arc::new(Full));
+    let (hub, params) = (&scene.world.hub, json("{}"));
+    let result = hub.task(&owner, &handle, TaskOp::Get, &params, scene.person.requester()).await;
+    assert!(matches!(result, Err(CallError::Unrecordable { .. })), "{result:?}");
+    let result = hub.follow(&owner, &[Arc::new(handle)], json("{}"), Arc::new(Silent)).await;
+    assert!(matches!(result, Err(CallError::Unrecordable { .. })), "{result:?}");
 }

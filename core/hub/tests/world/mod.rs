@@ -198,8 +198,16 @@ impl Connection for Server {
     }
 
     fn send<'a>(&'a self, outgoing: Outgoing<'a>) -> BoxFuture<'a, Ran> {
-        let Message::Call(ticket, back) = outgoing.message() else {
-            return ready(Err(outgoing.not_offered(&self.name))).boxed();
+        let (ticket, back) = match outgoing.message() {
+            Message::Call(ticket, back) => (ticket, back),
+            Message::Side(admission) => {
+                let line = format!("{} of {}", admission.op().method(), admission.id());
+                self.requests.lock().unwrap().push(line);
+                return ready(Ok(Answer::Whole(json("{}")))).boxed();
+            }
+            Message::Task(..) | Message::Follow(_) => {
+                return ready(Err(outgoing.not_offered(&self.name))).boxed();
+            }
         };
         let mut requests = self.requests.lock().unwrap();
         requests.push(format!("{} {}", ticket.kind().method(), ticket.params()));
@@ -238,8 +246,6 @@ impl Approver for Person {
         self.see(format!("{kind} {id} {arguments} ({effect}) by `{rule}`"));
         (self.approves)()
     }
-
-    fn allowed(&self) {}
 
     fn inform(&self, _: &str) {}
 }

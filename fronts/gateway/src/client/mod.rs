@@ -301,13 +301,15 @@ impl Client {
         &self,
         id: &RequestId,
         start: impl FnOnce() -> Task,
-    ) -> Result<Task, &'static str> {
+    ) -> Result<Task, String> {
         let mut state = self.state();
         if state.running.len() >= MAX_RUNNING {
-            return Err("too many requests at the same time");
+            return Err(format!(
+                "too many requests at the same time (limit {MAX_RUNNING}); wait for an answer"
+            ));
         }
         if state.running.contains_key(id) {
-            return Err("a request with this id is still running");
+            return Err("a request with this id is still running".to_owned());
         }
         let task = start();
         state.running.insert(id.clone(), task.abort_handle());

@@ -5,9 +5,8 @@
 pub(crate) mod renew;
 pub(crate) mod shutdown;
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use capstan_hub::ports::Listener;
@@ -37,15 +36,13 @@ use crate::metrics::{Metrics, Readings};
 use crate::protocol::fault::{Fault, SHUTTING_DOWN};
 use crate::protocol::messages::cancelled;
 use crate::protocol::method::Method;
+use crate::questions::continuation::OpenCalls;
 use crate::questions::operator::CallContext;
 use crate::questions::parked_calls::ParkedCalls;
 use crate::questions::sealed_state::{NoRandomness, Sealer};
 
 /// Interval of the task that removes expired state.
 const SWEEP: Duration = Duration::from_secs(5);
-
-/// Longest lifetime of a state that a client carries.
-const MAX_STATE_AGE: Duration = Duration::from_hours(24);
 
 /// All servers behind one endpoint.
 pub struct Gateway {
@@ -70,11 +67,7 @@ pub struct Gateway {
     pub(crate) own: AtomicBool,
     conversations: Conversations,
     pub(crate) names: ClientNames,
-    /// Number of the next state that a client carries.
-    ///
-    /// `spent` has the used numbers, with the time of use.
-    states: AtomicU64,
-    spent: Mutex<HashMap<u64, Duration>>,
+    pub(crate) open_calls: OpenCalls,
     pub(crate) levels: ServerLevels,
 }
 
@@ -117,8 +110,7 @@ impl Gateway {
             own: AtomicBool::new(false),
             conversations: Conversations::default(),
             names: ClientNames::default(),
-            states: AtomicU64::new(1),
-            spent: Mutex::default(),
+            open_calls: OpenCalls::default(),
             levels: ServerLevels::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
@@ -188,6 +180,7 @@ impl Gateway {
         form: Form,
     ) -> Exchange {
         if *self.stopped.borrow() {
+            self.record_stopped(client, method, params.as_ref());
             return Exchange::fault(id, Fault::new(INTERNAL, SHUTTING_DOWN));
         }
         if let Some(level) = client.era.level_in(client.meta.as_deref()) {
@@ -283,17 +276,6 @@ impl Gateway {
         }
     }
 
-    /// The number of a new state.
-    pub(crate) fn number_state(&self) -> u64 {
-        self.states.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Marks a state as used; returns true on its first use.
-    pub(crate) fn spend(&self, number: u64) -> bool {
-        let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
-        spent.insert(number, self.now()).is_none()
-    }
-
     /// The context of a new call.
     pub(crate) fn call_context(&self) -> CallContext {
         let hub = self.hub();
@@ -311,6 +293,7 @@ impl Gateway {
             tokio::time::sleep(SWEEP).await;
             let Some(gateway) = gateway.upgrade() else { return };
             gateway.park.sweep(gateway.now());
+            gateway.open_calls.sweep(gateway.now());
             gateway.conversations.sweep(gateway.now());
             gateway.names.sweep(gateway.now());
             gateway.tasks.sweep(gateway.now());
@@ -318,10 +301,6 @@ impl Gateway {
             for (view, listing) in gateway.lists.expired(gateway.hub().clock().now()) {
                 gateway.look(view, listing);
             }
-            let now = gateway.now();
-            let mut spent = gateway.spent.lock().unwrap_or_else(PoisonError::into_inner);
-            // By then the state itself has expired.
-            spent.retain(|_, since| now.saturating_sub(*since) < MAX_STATE_AGE);
         }
     }
 }

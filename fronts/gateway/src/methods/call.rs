@@ -26,6 +26,9 @@ use crate::questions::operator::ClientOperator;
 use crate::questions::parked_calls::ParkedCall;
 use crate::questions::sealed_state::{BadState, CallDigest, State};
 
+/// Error for a client that returns a state, where its revision has none.
+const NO_STATE: &str = "`requestState` is not supported in this revision";
+
 /// One call of a client.
 struct CallTask {
     gateway: Arc<Gateway>,
@@ -94,10 +97,10 @@ pub(crate) fn call(
             let subject = &client.caller.subject;
             match gateway.sealer.open(&state, subject, call.as_str(), gateway.now()) {
                 Ok(State::Parked(number)) => way.resume(id, number, responses.as_ref()),
-                Ok(State::Elsewhere { state, approved, number }) => {
+                Ok(State::Elsewhere { state, number }) => {
                     // A state that is sent again makes a new call: it is counted and asked about.
-                    if gateway.spend(number) {
-                        way.part = Part::Later { approved };
+                    if let Some(made) = gateway.open_calls.take(number) {
+                        way.part = Part::Later(made);
                     }
                     match way.with_state(state) {
                         Ok(()) => way.start(id),
@@ -138,7 +141,7 @@ impl CallTask {
         let continuation = self.continuation(&parked.operator);
         if !parked.questions.is_empty() {
             let again = continuation.map(|with| with.park(parked).map(Payload::from));
-            return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid("no state"))));
+            return Exchange::ready(id, again.unwrap_or_else(|| Err(Fault::invalid(NO_STATE))));
         }
         let ParkedCall { events, task, .. } = parked;
         Exchange::running(id, &self.client, events, || task).continued_by(continuation)
@@ -182,14 +185,15 @@ impl CallTask {
         let client = Arc::clone(&self.client);
         let operator = ClientOperator::new(client, self.meta.as_deref(), events, context);
         let operator = operator.taking(self.form);
-        operator.goes_on(self.part);
         if self.task.is_some() {
             operator.wants_task();
         }
         let operator = Arc::new(operator);
         let (client, continuation) = (Arc::clone(&self.client), self.continuation(&operator));
-        // Boxed, because a task's future is moved when it is spawned and when it is done.
-        let start = || Task::new(Box::pin(self.run(operator)));
+        // Boxed, because a task's future is moved when it is spawned and when it is done. It exists
+        // before the client has room for it, so that a refused call is recorded too.
+        let work = Box::pin(self.run(operator));
+        let start = || Task::new(work);
         Exchange::running(id, &client, receiver, start).continued_by(continuation)
     }
 
@@ -208,7 +212,8 @@ impl CallTask {
                 params = context.put(&params);
             }
             let caller = caller_in(&self.client.caller, self.meta.take().as_deref());
-            let call = Call { caller, target: self.target(), params, part: self.part };
+            let part = std::mem::take(&mut self.part);
+            let call = Call { caller, target: self.target(), params, part };
             let walked = tokio::select! {
                 biased;
                 walked = self.walk(call, span, &operator) => walked,
@@ -285,7 +290,7 @@ impl CallTask {
             let state = self.gateway.seal(
                 &self.client.caller.subject,
                 call,
-                self.gateway.elsewhere(theirs, operator.approved().into()),
+                self.gateway.elsewhere(theirs, screened.continuation()),
             );
             let signed = operator.signed_requests(screened.server(), result);
             let result = object::with_member(&signed, "requestState", &state);
@@ -329,7 +334,7 @@ impl CallTask {
             })
             .collect();
         let requests: Vec<(&str, &Json)> = requests.iter().map(|(k, v)| (k.as_str(), v)).collect();
-        let state = self.gateway.elsewhere(None, operator.approved().into());
+        let state = self.gateway.elsewhere(None, operator.continued());
         let state = self.gateway.seal(&self.client.caller.subject, call, state);
         Some(input_required(&compose::object(&requests), &state))
     }
@@ -341,7 +346,8 @@ impl Drop for CallTask {
         if self.is_waiting {
             let caller = caller_in(&self.client.caller, self.meta.as_deref());
             let params = std::mem::replace(&mut self.params, Json::empty_object());
-            let call = Call { caller, target: self.target(), params, part: self.part };
+            let part = std::mem::take(&mut self.part);
+            let call = Call { caller, target: self.target(), params, part };
             let hub = self.gateway.hub();
             drop(if self.searches() { hub.begin_search(&call) } else { hub.begin(&call) });
         }

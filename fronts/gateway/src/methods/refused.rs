@@ -39,6 +39,15 @@ impl Gateway {
         self.record_refused(client, method, params, id, error);
     }
 
+    /// Records a request that comes while the gateway shuts down.
+    pub(crate) fn record_stopped(&self, client: &Client, method: &str, params: Option<&Json>) {
+        let Some(method) = Method::of(method, client.revision) else { return };
+        let params = params.cloned().unwrap_or_else(Json::empty_object);
+        let name = method.name_key().and_then(|key| object::get_string(&params, key));
+        let name = name.unwrap_or_default();
+        self.record_refused(client, method, &params, &name, CallError::Stopped);
+    }
+
     fn record_refused(
         &self,
         client: &Client,

@@ -2,7 +2,9 @@
 //!
 //! The client receives a sealed state with the question, and returns both the answer and the state.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_model::rpc_code::INTERNAL;
@@ -19,6 +21,9 @@ use crate::questions::sealed_state::{CallDigest, SealedState, State};
 /// Time that a call stays parked beyond the deadline of its questions, to recognize late answers.
 const PARK_GRACE: Duration = Duration::from_secs(30);
 
+/// Maximum number of calls that clients may continue.
+const MAX_OPEN_CALLS: usize = 65_536;
+
 /// Parks a call and answers its client with the questions.
 pub(crate) struct Continuation {
     pub(crate) gateway: Arc<Gateway>,
@@ -34,7 +39,7 @@ pub(crate) struct Continuation {
 impl Continuation {
     /// The time when a call that is parked now expires.
     pub(crate) fn expires(&self) -> Duration {
-        self.gateway.now() + self.gateway.hub().limits().question_wait + PARK_GRACE
+        self.gateway.state_expires()
     }
 
     /// Parks a call until its client returns; the result asks the client to do so.
@@ -55,23 +60,75 @@ impl Continuation {
     }
 }
 
-/// True if an operator has approved the call.
-#[derive(Clone, Copy)]
-pub(crate) struct Approved(bool);
+/// Calls that clients may continue, by the number in the client's state.
+///
+/// Each can be continued once. A call that is no longer here is made anew: it is counted and asked
+/// about.
+pub(crate) struct OpenCalls {
+    /// Number of the next state that a client carries.
+    next: AtomicU64,
+    calls: Mutex<BTreeMap<u64, OpenCall>>,
+}
 
-impl From<bool> for Approved {
-    fn from(approved: bool) -> Self {
-        Self(approved)
+struct OpenCall {
+    made: capstan_hub::Continuation,
+    expires: Duration,
+}
+
+// === impl OpenCalls ===
+
+impl OpenCalls {
+    /// Keeps a call until it expires, and returns the number of its state. Beyond
+    /// [`MAX_OPEN_CALLS`], the oldest one is dropped.
+    fn put(&self, made: Option<capstan_hub::Continuation>, expires: Duration) -> u64 {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(made) = made {
+            let mut calls = self.calls();
+            calls.insert(number, OpenCall { made, expires });
+            if calls.len() > MAX_OPEN_CALLS {
+                calls.pop_first();
+            }
+        }
+        number
+    }
+
+    /// Takes the call with this number; `None` if it was continued before.
+    pub(crate) fn take(&self, number: u64) -> Option<capstan_hub::Continuation> {
+        self.calls().remove(&number).map(|call| call.made)
+    }
+
+    /// Removes expired calls.
+    pub(crate) fn sweep(&self, now: Duration) {
+        self.calls().retain(|_, call| call.expires > now);
+    }
+
+    fn calls(&self) -> MutexGuard<'_, BTreeMap<u64, OpenCall>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for OpenCalls {
+    fn default() -> Self {
+        Self { next: AtomicU64::new(1), calls: Mutex::default() }
     }
 }
 
 impl Gateway {
-    pub(crate) fn elsewhere(&self, state: Option<Json>, approved: Approved) -> State {
-        State::Elsewhere { state, approved: approved.0, number: self.number_state() }
+    /// The state of a call that its server continues, with the state of the server.
+    pub(crate) fn elsewhere(
+        &self,
+        state: Option<Json>,
+        made: Option<capstan_hub::Continuation>,
+    ) -> State {
+        State::Elsewhere { state, number: self.open_calls.put(made, self.state_expires()) }
+    }
+
+    fn state_expires(&self) -> Duration {
+        self.now() + self.hub().limits().question_wait + PARK_GRACE
     }
 
     pub(crate) fn seal(&self, subject: &str, call: &CallDigest, state: State) -> Json {
-        let expires = self.now() + self.hub().limits().question_wait + PARK_GRACE;
+        let expires = self.state_expires();
         let (subject, call) = (subject.to_owned(), call.as_str().to_owned());
         self.sealer.seal(&SealedState { subject, call, expires, state })
     }

@@ -9,7 +9,10 @@ use capstan_hub::ports::{
     Approval, Approver, Ask, Asking, BoxFuture, ClientSide, Notice, Question, Reply, Unanswered,
     Wishes,
 };
-use capstan_hub::{CallGroup, ClientId, ClientIdentity, Ground, Part, PersonId, Requester};
+use capstan_hub::{
+    CallGroup, ClientId, ClientIdentity, Continuation, ExtensionNotification, Ground, PersonId,
+    Requester,
+};
 use capstan_model::rpc_code::INTERNAL;
 use capstan_wire::protocol::META_PROGRESS;
 use capstan_wire::{Json, Reply as RpcReply, compose, object};
@@ -21,7 +24,7 @@ use crate::client::{Client, View};
 use crate::exchange::event_channel::{EventSender, SendError, Size, channel};
 use crate::exchange::streamed_answer::Form;
 use crate::fairness::client_names::ClientNetwork;
-use crate::methods::extensions::is_extension_notification;
+
 use crate::methods::tasks::task_table::Tasks;
 use crate::protocol::request_meta::RequestMeta;
 use crate::protocol::revision::Revision;
@@ -35,8 +38,8 @@ pub(crate) struct ClientOperator {
     events: EventSender<Event>,
     filter: Mutex<NoticeFilter>,
     pub(crate) context: CallContext,
-    /// True if the client approved the call.
-    approved: AtomicBool,
+    /// Filled in by the hub if the call fails because the client must do something first.
+    continued: OnceLock<Continuation>,
     /// The task that the call becomes, if the client asked for one.
     later: OnceLock<PendingTask>,
     /// True if the answer must be sent complete: after other events, it cannot be streamed.
@@ -103,9 +106,9 @@ impl ClientOperator {
         context: CallContext,
     ) -> Self {
         let filter = Mutex::new(NoticeFilter::of(&client, meta));
-        let (approved, later) = (AtomicBool::new(false), OnceLock::new());
+        let (continued, later) = (OnceLock::new(), OnceLock::new());
         let (whole, has_left_out) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { client, events, filter, context, approved, later, whole, has_left_out }
+        Self { client, events, filter, context, continued, later, whole, has_left_out }
     }
 
     /// The operator of questions that belong to no call. They are sent on the client's stream for
@@ -149,13 +152,6 @@ impl ClientOperator {
         self.filter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Continues a call; an approval from an earlier part remains valid.
-    pub(crate) fn goes_on(&self, part: Part) {
-        if part == (Part::Later { approved: true }) {
-            self.approved.store(true, Ordering::Relaxed);
-        }
-    }
-
     /// The requester of the call.
     pub(crate) fn requester(self: &Arc<Self>) -> Requester<'_> {
         let number = self.client.number;
@@ -167,12 +163,13 @@ impl ClientOperator {
         let client = Some(ClientId(self.client.peer.number()));
         let identity = ClientIdentity { group: CallGroup(number), person, client };
         let (lane, merged) = (self.client.era.lane(), self.client.view == View::All);
-        Requester { lane, merged, ..Requester::new(self, identity) }
+        let continued = Some(&self.continued);
+        Requester { lane, merged, continued, ..Requester::new(self, identity) }
     }
 
-    /// True if the client approved the call.
-    pub(crate) fn approved(&self) -> bool {
-        self.approved.load(Ordering::Relaxed)
+    /// The continuation of a call that failed because the client must do something first.
+    pub(crate) fn continued(&self) -> Option<Continuation> {
+        self.continued.get().cloned()
     }
 
     fn tell(&self, method: &str, params: &Json) {
@@ -210,7 +207,7 @@ impl ClientOperator {
     fn may_hear(&self, method: &str) -> bool {
         let is_of_extension = || match self.client.view {
             View::All => false,
-            View::One(_) => is_extension_notification(method),
+            View::One(_) => ExtensionNotification::parse(method).is_some(),
         };
         method.ends_with("/list_changed") || is_of_extension()
     }
@@ -307,10 +304,6 @@ impl Approver for ClientOperator {
             }
         }
         .boxed()
-    }
-
-    fn allowed(&self) {
-        self.approved.store(true, Ordering::Relaxed);
     }
 
     fn inform(&self, text: &str) {

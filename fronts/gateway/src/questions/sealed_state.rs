@@ -46,9 +46,7 @@ pub(crate) enum State {
     Elsewhere {
         /// The state of the server, unchanged.
         state: Option<Json>,
-        /// True if an operator has approved the call.
-        approved: bool,
-        /// Unique number, so that each state can be used only once.
+        /// The number of the call among those that can be continued.
         number: u64,
     },
 }
@@ -96,15 +94,15 @@ impl Sealer {
         let (subject, call) = (compose::string(&sealed.subject), compose::string(&sealed.call));
         let expires = compose::number(millis);
         let mut members = vec![("s", &subject), ("c", &call), ("x", &expires)];
-        let (parked, approved, once);
+        let (parked, open);
         match &sealed.state {
             State::Parked(id) => {
                 parked = compose::number(*id);
                 members.push(("p", &parked));
             }
-            State::Elsewhere { state, approved: yes, number } => {
-                (approved, once) = (compose::number(u64::from(*yes)), compose::number(*number));
-                members.extend([("a", &approved), ("n", &once)]);
+            State::Elsewhere { state, number } => {
+                open = compose::number(*number);
+                members.push(("n", &open));
                 members.extend(state.as_ref().map(|state| ("i", state)));
             }
         }
@@ -136,12 +134,9 @@ impl Sealer {
         if !is("s", subject) || !is("c", call) || now >= expires {
             return Err(BadState);
         }
-        match (number("p"), number("a"), number("n")) {
-            (Some(id), None, None) => Ok(State::Parked(id)),
-            (None, Some(approved), Some(number)) => {
-                let (state, approved) = (object::get(&json, "i"), approved == 1);
-                Ok(State::Elsewhere { state, approved, number })
-            }
+        match (number("p"), number("n")) {
+            (Some(id), None) => Ok(State::Parked(id)),
+            (None, Some(number)) => Ok(State::Elsewhere { state: object::get(&json, "i"), number }),
             _ => Err(BadState),
         }
     }
@@ -221,8 +216,8 @@ mod tests {
         let inner = Json::parse(r#""opaque \u00e9""#.to_owned()).unwrap();
         for state in [
             State::Parked(7),
-            State::Elsewhere { state: None, approved: true, number: 1 },
-            State::Elsewhere { state: Some(inner), approved: false, number: 2 },
+            State::Elsewhere { state: None, number: 1 },
+            State::Elsewhere { state: Some(inner), number: 2 },
         ] {
             let carried = sealer.seal(&sealed(state.clone()));
             assert_eq!(sealer.open(&carried, "ann", "digest", NOW), Ok(state));

@@ -1,19 +1,31 @@
 //! Audit entries of calls whose client leaves, of malformed requests, and of tasks.
 
+use std::sync::Arc;
+
 use capstan_gateway::View;
 use capstan_hub::Outcome;
-use capstan_model::{ErrorCode, Kind};
+use capstan_model::{ErrorCode, Kind, Verdict};
+use capstan_policy::access::Says;
+use capstan_policy::{Access, AccessTable};
 
-use crate::harness::{Harness, Server, finish, json};
-use crate::tasks::{ABLE, text};
+use crate::harness::{Harness, Server, allowing, finish, json};
+use crate::tasks::{ABLE, modern, text};
 use futures::FutureExt as _;
 use futures::future::ready;
 
+/// The capabilities of a server with an extension.
+const EXTENDED: &str = r#"{"tools":{},"extensions":{"com.acme/search":{}}}"#;
+
 #[tokio::test]
 async fn a_client_that_leaves_before_its_call_runs_leaves_one_abandoned_entry() {
+    let prompt = r#"{"ref":{"type":"ref/prompt","name":"a__t"}}"#;
+    let template = r#"{"ref":{"type":"ref/resource","uri":"a://t"}}"#;
     for (method, params, kind) in [
         ("tools/call", r#"{"name":"a__t"}"#, Kind::Tool),
         ("resources/read", r#"{"uri":"a://t"}"#, Kind::Resource),
+        ("completion/complete", prompt, Kind::Prompt),
+        ("completion/complete", template, Kind::Resource),
+        ("resources/subscribe", r#"{"uri":"a://t"}"#, Kind::Resource),
     ] {
         let harness = Harness::new(vec![Server::new("a")]);
         let client = harness.legacy(View::All, "{}").await;
@@ -27,6 +39,105 @@ async fn a_client_that_leaves_before_its_call_runs_leaves_one_abandoned_entry() 
         assert_eq!(seen, [(kind, Outcome::Abandoned)], "{method}");
         assert_eq!(harness.take_sent(), [""; 0], "{method}");
     }
+}
+
+#[tokio::test]
+async fn a_modern_client_that_leaves_before_its_request_runs_leaves_one_abandoned_entry_for_each_item()
+ {
+    let one = || View::One("a".parse().unwrap());
+    let listen = r#"{"notifications":{"resourceSubscriptions":["a://t","a://u"]}}"#;
+    let skill = r#"{"uri":"skill://pdf"}"#;
+    for (view, method, params, items) in [
+        (one(), "acme/search", "{}", &["method:acme/search"][..]),
+        (View::All, "skills/get", skill, &["method:skills/get"]),
+        (View::All, "subscriptions/listen", listen, &["a://t", "a://u"]),
+    ] {
+        let harness = Harness::new(vec![Server::modern("a")]);
+        drop(harness.start_modern(view, ABLE, method, params));
+        while harness.entries().len() < items.len() {
+            tokio::task::yield_now().await;
+        }
+        let entries = harness.entries();
+        let seen: Vec<_> =
+            entries.iter().map(|entry| (entry.item.as_str(), entry.outcome)).collect();
+        let expected: Vec<_> = items.iter().map(|item| (*item, Outcome::Abandoned)).collect();
+        assert_eq!(seen, expected, "{method}");
+        assert_eq!(harness.take_sent(), [""; 0], "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_its_operation_on_a_task_runs_leaves_one_abandoned_entry() {
+    let harness = Harness::new(vec![modern("a")]);
+    let call = harness.start_modern(View::All, ABLE, "tools/call", r#"{"name":"a__t"}"#);
+    let id = text(&finish(call).await.answer, "result.taskId");
+    harness.take_sent();
+    let params = format!(r#"{{"taskId":"{id}"}}"#);
+    drop(harness.start_modern(View::All, ABLE, "tasks/cancel", &params));
+    while harness.entries().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(seen(&harness)[1], (Kind::Tool, Some("tasks/cancel"), Outcome::Abandoned));
+    assert_eq!(harness.take_sent(), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_request_that_the_client_has_no_room_for_leaves_an_entry() {
+    let harness = Harness::new(vec![Server::new("a")]);
+    let client = harness.legacy(View::All, "{}").await;
+    let first = harness.start(&client, "tools/call", r#"{"name":"a__t"}"#);
+    for (at, (method, params)) in
+        [("tools/call", r#"{"name":"a__u"}"#), ("resources/subscribe", r#"{"uri":"a://t"}"#)]
+            .into_iter()
+            .enumerate()
+    {
+        let answer = harness.ask(&client, method, params).await.answer;
+        assert!(answer.contains("a request with this id is still running"), "{answer}");
+        assert_eq!(harness.entries().len(), at + 1, "{method}");
+    }
+    drop(first);
+}
+
+#[tokio::test]
+async fn a_request_for_tasks_of_a_client_that_declares_none_leaves_an_entry() {
+    let listen = r#"{"notifications":{"taskIds":["1"]}}"#;
+    for (method, params) in [("tasks/get", r#"{"taskId":"1"}"#), ("subscriptions/listen", listen)] {
+        let harness = Harness::new(vec![Server::modern("a")]);
+        let answer = harness.ask_modern(View::All, "{}", method, params).await.answer;
+        assert!(answer.contains("declare it in the client's capabilities"), "{answer}");
+        let methods: Vec<_> = seen(&harness).into_iter().map(|(_, method, _)| method).collect();
+        assert_eq!(methods, [Some(method)]);
+    }
+}
+
+#[tokio::test]
+async fn a_request_while_the_gateway_shuts_down_leaves_an_entry() {
+    let harness = Harness::new(vec![Server::new("a")]);
+    let client = harness.legacy(View::All, "{}").await;
+    harness.gateway.drain().await;
+    let answer = harness.ask(&client, "tools/call", r#"{"name":"a__t"}"#).await.answer;
+    assert!(answer.contains("shutting down"), "{answer}");
+    let entries = harness.entries();
+    assert_eq!(entries.iter().map(|entry| entry.item.as_str()).collect::<Vec<_>>(), ["a__t"]);
+}
+
+#[tokio::test]
+async fn an_extension_starts_no_server_that_is_out_of_the_callers_reach() {
+    let harness = Harness::with(vec![Server::modern("a").able(EXTENDED)], |hub| {
+        let mut source = allowing(hub.servers());
+        let none = AccessTable { default: Says::Deny, ..AccessTable::default() };
+        let server = "a".parse().unwrap();
+        source.access = vec![Access::new(none, [(&server, "a")])];
+        hub.policy = Arc::new(source.compile());
+    });
+    let client = harness.bound_to("a").await;
+    let answer = harness.ask(&client, "acme/search", "{}").await.answer;
+    assert!(answer.contains("-32601"), "{answer}");
+    assert_eq!(harness.take_sent(), [""; 0]);
+    let entries = harness.entries();
+    let entry = entries.first().unwrap();
+    let code = Outcome::Failed(ErrorCode::PolicyBlocked);
+    assert_eq!((entries.len(), entry.outcome, entry.verdict), (1, code, Some(Verdict::Deny)));
 }
 
 #[tokio::test]

@@ -169,8 +169,17 @@ impl Harness {
 
     /// Initializes a client that access rules apply to, in this role.
     pub(crate) async fn bound(&self, role: &str) -> Arc<Client> {
+        self.bound_in(role, View::All).await
+    }
+
+    /// Initializes a client that access rules apply to, and that is shown this server only.
+    pub(crate) async fn bound_to(&self, server: &str) -> Arc<Client> {
+        self.bound_in("none", View::One(server.parse().unwrap())).await
+    }
+
+    async fn bound_in(&self, role: &str, view: View) -> Arc<Client> {
         let caller = Caller::remote("someone", vec![role.to_owned()]);
-        let context = self.gateway.session_context(Arc::new(caller), View::All);
+        let context = self.gateway.session_context(Arc::new(caller), view);
         let params =
             r#"{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c"}}"#;
         let id = RequestId::Number(0);

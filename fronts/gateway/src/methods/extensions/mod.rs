@@ -7,12 +7,14 @@
 
 mod skills;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use capstan_hub::ports::About;
-use capstan_hub::{ApprovalFrom, Call, Hub, Shape, SideOp};
-use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
+use capstan_hub::{
+    ApprovalFrom, Call, ExtensionMethod, ExtensionNotification, Hub, OpenAttempt, Shape, SideOp,
+};
+use capstan_model::{CallError, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, RequestId, compose, object};
 
 use crate::client::identity::caller_of;
@@ -26,53 +28,21 @@ use crate::protocol::fault::Fault;
 use crate::protocol::request_meta::RequestMeta;
 use crate::questions::operator::ClientOperator;
 
-/// Longest name of a method, in bytes.
-const MAX_METHOD: usize = 128;
-
 /// Longest wait for a server that has to start, to learn its extensions.
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Maximum number of notifications of one client that wait for their server.
 pub(crate) const MAX_NOTIFICATIONS: usize = 64;
 
-/// The method of an extension that lists a directory of resources.
-const READ_DIRECTORY: &str = "resources/directory/read";
-
-/// The beginnings of the protocol's own methods. No extension has methods that begin like this,
-/// except [`READ_DIRECTORY`].
-const RESERVED: [&str; 15] = [
-    "initialize",
-    "ping",
-    "rpc.",
-    "server/",
-    "tools/",
-    "prompts/",
-    "resources/",
-    "completion/",
-    "logging/",
-    "subscriptions/",
-    "tasks/",
-    "roots/",
-    "sampling/",
-    "elicitation/",
-    "notifications/",
-];
-
-/// The beginnings of the protocol's own notifications.
-const RESERVED_NOTIFICATIONS: [&str; 12] = [
-    "initialized",
-    "cancelled",
-    "progress",
-    "message",
-    "tools/",
-    "prompts/",
-    "resources/",
-    "subscriptions/",
-    "tasks",
-    "roots/",
-    "elicitation/",
-    "sampling/",
-];
+/// A request of an extension whose audit record is open. Dropping it records an abandoned one.
+struct ExtensionRequest {
+    hub: Arc<Hub>,
+    attempt: OpenAttempt,
+    call: Call,
+    op: SideOp,
+    /// The client that gets progress, notifications and questions meanwhile.
+    operator: Option<Arc<ClientOperator>>,
+}
 
 impl Gateway {
     /// Handles a request with a method that is not the protocol's own.
@@ -83,29 +53,42 @@ impl Gateway {
         method: &str,
         params: Option<Json>,
     ) -> Exchange {
-        if !is_extension(method) {
+        let Some(method) = ExtensionMethod::parse(method) else {
             return Exchange::fault(id, Fault::unknown_method(method));
-        }
+        };
         let params = params.unwrap_or_else(Json::empty_object);
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
-        let method: Box<str> = method.into();
-        match client.view.clone() {
+        match &client.view {
             View::One(server) => {
+                let op = SideOp::Extension { method, params };
+                // Opened here and not in the task, which may be dropped before it runs.
+                let request = ExtensionRequest::begin(self.hub(), client, Some(server), op);
                 let (events, receiver) = channel();
-                let meta = RequestMeta::of(&params);
+                let meta = RequestMeta::of(request.params());
                 let context = self.call_context();
                 let operator =
                     ClientOperator::new(Arc::clone(client), meta.as_ref(), events, context);
+                let server = server.clone();
                 let work = async move {
                     let operator = Arc::new(operator);
-                    gateway.forward(&operator, &server, method, params).await
+                    gateway.forward(&operator, &server, request).await
                 };
                 Exchange::running(id, client, receiver, || Task::new(work))
             }
-            View::All => {
-                let work = async move { gateway.carry(&asker, &method, params).await };
-                Exchange::silent(id, client, work)
-            }
+            View::All => match method.as_str() {
+                // Its requests to the servers are recorded, one for each server.
+                skills::LIST => {
+                    let work = async move { gateway.list_skills(&asker, &params).await };
+                    Exchange::silent(id, client, work)
+                }
+                skills::GET | ExtensionMethod::READ_DIRECTORY => {
+                    let op = SideOp::Extension { method, params };
+                    let request = ExtensionRequest::begin(self.hub(), client, None, op);
+                    let work = async move { gateway.route_by_uri(&asker, request).await };
+                    Exchange::silent(id, client, work)
+                }
+                unknown => Exchange::fault(id, Fault::unknown_method(unknown)),
+            },
         }
     }
 
@@ -119,23 +102,19 @@ impl Gateway {
         params: Option<&Json>,
     ) {
         let View::One(server) = client.view.clone() else { return };
-        if !is_extension_notification(method) {
-            return;
-        }
+        let Some(method) = ExtensionNotification::parse(method) else { return };
         let Some(turn) = client.begin_notification() else {
+            let method = method.as_str();
             tracing::debug!(method, "too many notifications wait for the server; one is dropped");
             return;
         };
         let params = params.cloned().unwrap_or_else(Json::empty_object);
-        let (gateway, client, method) = (Arc::clone(self), Arc::clone(client), method.into());
+        let op = SideOp::Notify { method, params };
+        let request = ExtensionRequest::begin(self.hub(), client, Some(&server), op);
+        let client = Arc::clone(client);
         tokio::spawn(async move {
-            let hub = gateway.hub();
-            if declares_extensions(&hub, &client, &server).await {
-                let op = SideOp::Notify { method, params: params.clone() };
-                let caller = caller_of(&client.caller, &params);
-                if let Err(error) = run(&hub, &client, caller, &server, op, &params).await {
-                    tracing::debug!(%server, %error, "a notification was not forwarded");
-                }
+            if let Err(error) = request.run(&client, &server, declares_extensions).await {
+                tracing::debug!(%server, %error, "a notification was not forwarded");
             }
             drop(turn);
         });
@@ -143,7 +122,7 @@ impl Gateway {
 
     /// Sends a server's notification of an extension to the clients that are shown this server only.
     pub(crate) fn tell_extension(&self, server: &ServerName, method: &str, params: Option<&Json>) {
-        if !is_extension_notification(method) {
+        if ExtensionNotification::parse(method).is_none() {
             return;
         }
         let view = View::One(server.clone());
@@ -160,93 +139,129 @@ impl Gateway {
         self: &Arc<Self>,
         operator: &Arc<ClientOperator>,
         server: &ServerName,
-        method: Box<str>,
-        params: Json,
+        request: ExtensionRequest,
     ) -> Result<Payload, Fault> {
-        let (hub, client) = (self.hub(), &operator.client);
-        if !declares_extensions(&hub, client, server).await {
-            return Err(Fault::unknown_method(&method));
-        }
-        let caller = caller_of(&client.caller, &params);
-        let op = SideOp::Extension { method: method.clone(), params: params.clone() };
-        let call = call(caller, server, &op, &params);
-        let attempt = hub.begin(&call).in_lane(client.era.lane()).heard_by(operator.requester());
-        let from = ApprovalFrom::OtherShells;
-        let result = attempt.side(&client.session, call, op, from, None).await;
+        let (method, client) = (request.op.method().to_owned(), &operator.client);
+        let request = request.heard_by(operator);
+        let result = request.run(client, server, declares_extensions).await;
         let result = result.map_err(|error| fault(&error, &method))?;
         Ok(payload(client, &result))
-    }
-
-    /// Handles a request to all servers, of an extension that the gateway understands.
-    async fn carry(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        method: &str,
-        params: Json,
-    ) -> Result<Payload, Fault> {
-        match method {
-            skills::LIST => self.list_skills(client, &params).await,
-            skills::GET | READ_DIRECTORY => self.route_by_uri(client, method, params).await,
-            _ => Err(Fault::unknown_method(method)),
-        }
     }
 
     /// Forwards a request about a resource to the server that the resource belongs to.
     async fn route_by_uri(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        method: &str,
-        params: Json,
+        request: ExtensionRequest,
     ) -> Result<Payload, Fault> {
-        let uri = object::get_string(&params, "uri");
-        let uri = uri.ok_or_else(|| Fault::invalid("`uri` must be a string"))?;
-        let hub = self.hub();
-        let unknown = || Fault::invalid(format!("Unknown URI: {uri}"));
+        let method = request.op.method().to_owned();
+        let Some(uri) = object::get_string(request.params(), "uri") else {
+            return Err(request.refuse("`uri` must be a string".to_owned()));
+        };
+        let hub = Arc::clone(&request.hub);
+        let unknown = format!("Unknown URI: {uri}");
         let resources = ClientResources { gateway: self, client };
         let mut found = hub.find_resource(&client.caller, &uri, &resources).await;
         if found.is_err() {
             // Skills need not be among the resources.
-            let params = object::without_member(&params, "cursor").map_err(|_| unknown())?;
-            self.list_skills(client, &params).await?;
+            let Ok(params) = object::without_member(request.params(), "cursor") else {
+                return Err(request.refuse(unknown));
+            };
+            drop(self.list_skills(client, &params).await);
             found = hub.find_resource(&client.caller, &uri, &resources).await;
         }
-        let ItemId { server, item } = found.map_err(|_| unknown())?;
-        let has = declared(&hub, client, &server).await;
-        if !has.is_some_and(|about| skills::are_offered(&about)) {
-            return Err(unknown());
-        }
-        let own = compose::string(&item);
-        let params = object::with_member(&params, "uri", &own).map_err(|_| unknown())?;
-        let caller = caller_of(&client.caller, &params);
-        let op = SideOp::Extension { method: method.into(), params: params.clone() };
-        let result = run(&hub, client, caller, &server, op, &params).await;
-        let result = result.map_err(|error| fault(&error, method))?;
-        let shown = skills::shown(&hub, &server, method, &result).unwrap_or(result);
+        let Ok(ItemId { server, item }) = found else { return Err(request.refuse(unknown)) };
+        let request = request.about(&item);
+        let result = match request.run(client, &server, skills::are_offered).await {
+            Err(CallError::Unknown { .. }) => return Err(Fault::invalid(unknown)),
+            result => result.map_err(|error| fault(&error, &method))?,
+        };
+        let shown = skills::shown(&hub, &server, &method, &result).unwrap_or(result);
         Ok(payload(client, &shown))
     }
 }
 
-/// Runs a request of an extension through the pipeline, as an item that is named after its method.
-async fn run(
-    hub: &Hub,
-    client: &Client,
-    caller: Arc<Caller>,
-    server: &ServerName,
-    op: SideOp,
-    params: &Json,
-) -> Result<Json, CallError> {
-    let call = call(caller, server, &op, params);
-    let attempt = hub.begin(&call).in_lane(client.era.lane());
-    attempt.side(&client.session, call, op, ApprovalFrom::OtherShells, None).await
+// === impl ExtensionRequest ===
+
+impl ExtensionRequest {
+    /// Opens the audit record of a request. Without a server, the server is found later.
+    fn begin(hub: Arc<Hub>, client: &Client, server: Option<&ServerName>, op: SideOp) -> Self {
+        let item = op.own_item().unwrap_or_default();
+        let target = match server {
+            Some(server) => Target::exact(Kind::Tool, ItemId { server: server.clone(), item }),
+            None => Target::spelled(Kind::Tool, item),
+        };
+        let params = params_of(&op);
+        let call = Call::new(caller_of(&client.caller, params), target, Some(params));
+        let attempt = if server.is_some() { hub.begin(&call) } else { hub.begin_search(&call) };
+        let attempt = attempt.by_method(op.recorded_method()).open();
+        Self { hub, attempt, call, op, operator: None }
+    }
+
+    /// Sends progress, notifications and questions to the client.
+    fn heard_by(self, operator: &Arc<ClientOperator>) -> Self {
+        Self { operator: Some(Arc::clone(operator)), ..self }
+    }
+
+    fn params(&self) -> &Json {
+        params_of(&self.op)
+    }
+
+    /// Puts the server's own URI into the params.
+    fn about(mut self, item: &str) -> Self {
+        if let SideOp::Extension { params, .. } | SideOp::Notify { params, .. } = &mut self.op
+            && let Ok(named) = object::with_member(params, "uri", &compose::string(item))
+        {
+            *params = named;
+        }
+        self
+    }
+
+    /// Records that the request is refused, and returns the error for its client.
+    fn refuse(self, problem: String) -> Fault {
+        let Self { hub, attempt, call, .. } = self;
+        let item = call.target.name;
+        let error = CallError::InvalidArguments { item, problem: problem.clone() };
+        drop(attempt.resume(&hub).refuse(error));
+        Fault::invalid(problem)
+    }
+
+    /// Runs the request through the pipeline, as an item that is named after its method. The server
+    /// is started to learn what it declares, if the caller may use anything of it.
+    async fn run(
+        self,
+        client: &Client,
+        server: &ServerName,
+        declares: fn(&About) -> bool,
+    ) -> Result<Json, CallError> {
+        let Self { hub, attempt, call, op, operator } = self;
+        let item = op.own_item().unwrap_or_default();
+        let target = Target::exact(Kind::Tool, ItemId { server: server.clone(), item });
+        let call = Call { target, ..call };
+        let mut attempt = attempt.resume(&hub).in_lane(client.era.lane());
+        if let Some(operator) = &operator {
+            attempt = attempt.heard_by(operator.requester());
+        }
+        if let Err(error) = attempt.reach(&call) {
+            return Err(attempt.refuse(error));
+        }
+        let about = tokio::time::timeout(WAIT, hub.introduce(server, client.era.lane())).await.ok();
+        if !about.and_then(Result::ok).is_some_and(|about| declares(&about)) {
+            let (kind, name, nearest) = (Kind::Tool, call.target.name, Vec::new());
+            return Err(attempt.refuse(CallError::Unknown { kind, name, nearest }));
+        }
+        attempt.side(&client.session, call, op, ApprovalFrom::OtherShells, None).await
+    }
 }
 
-/// The call that a request of an extension counts as.
-fn call(caller: Arc<Caller>, server: &ServerName, op: &SideOp, params: &Json) -> Call {
-    let item = SideOp::extension_item(op.method());
-    let target = Target::exact(Kind::Tool, ItemId { server: server.clone(), item });
-    // The rules read the params as arguments, without what every request has.
-    let arguments = object::without_member(params, "_meta").unwrap_or_else(|_| params.clone());
-    Call::new(caller, target, Some(&arguments))
+/// The params of a request of an extension.
+fn params_of(op: &SideOp) -> &Json {
+    static NONE: LazyLock<Json> = LazyLock::new(Json::empty_object);
+    match op {
+        SideOp::Extension { params, .. } | SideOp::Notify { params, .. } => params,
+        SideOp::Complete(params) => params,
+        SideOp::Subscribe => &NONE,
+    }
 }
 
 /// The result of a request of an extension, with the type that the client's era requires.
@@ -256,18 +271,11 @@ fn payload(client: &Client, result: &Json) -> Payload {
     client.era.result(result, &shape, Kind::Tool)
 }
 
-/// The description of a server as the client sees it. The server is started if it is not known.
-async fn declared(hub: &Hub, client: &Client, server: &ServerName) -> Option<Arc<About>> {
-    tokio::time::timeout(WAIT, hub.introduce(server, client.era.lane())).await.ok()?.ok()
-}
-
 /// True if a server declares an extension, or something experimental.
-async fn declares_extensions(hub: &Hub, client: &Client, server: &ServerName) -> bool {
-    let about = declared(hub, client, server).await;
-    let capabilities = about.and_then(|about| about.capabilities.clone());
-    capabilities.is_some_and(|all| {
+fn declares_extensions(about: &About) -> bool {
+    about.capabilities.as_ref().is_some_and(|all| {
         ["extensions", "experimental"].into_iter().any(|key| {
-            let some = object::get(&all, key).and_then(|some| object::members(&some).ok());
+            let some = object::get(all, key).and_then(|some| object::members(&some).ok());
             some.is_some_and(|some| !some.is_empty())
         })
     })
@@ -282,78 +290,4 @@ fn fault(error: &CallError, method: &str) -> Fault {
         return Fault::unknown_method(method);
     }
     Fault::of_tool(error, method)
-}
-
-/// True if a method may belong to an extension.
-fn is_extension(method: &str) -> bool {
-    is_sound(method)
-        && (method == READ_DIRECTORY || !RESERVED.into_iter().any(|it| begins(method, it)))
-}
-
-/// True if a notification may belong to an extension.
-pub(crate) fn is_extension_notification(method: &str) -> bool {
-    let rest = method.strip_prefix("notifications/").filter(|_| is_sound(method));
-    rest.is_some_and(|rest| {
-        !rest.is_empty() && !RESERVED_NOTIFICATIONS.into_iter().any(|it| begins(rest, it))
-    })
-}
-
-fn begins(method: &str, reserved: &str) -> bool {
-    method.get(..reserved.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(reserved))
-}
-
-/// True if a method consists of the characters that rules can name.
-fn is_sound(method: &str) -> bool {
-    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"_-./$".contains(&byte);
-    (1..=MAX_METHOD).contains(&method.len()) && method.bytes().all(is_usual)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_protocols_own_methods_are_no_extensions() {
-        for own in [
-            "tools/call",
-            "Tools/call",
-            "tools/new",
-            "ping",
-            "initialize",
-            "server/discover",
-            "resources/read",
-            "notifications/x/y",
-            "tasks/get",
-            "sampling/createMessage",
-            "",
-            "a b",
-            "a\n",
-            "skills/list\u{0}",
-            "method:x",
-        ] {
-            assert!(!is_extension(own), "{own}");
-        }
-        for method in ["skills/list", "skills/get", READ_DIRECTORY, "acme/search", "com.acme.x"] {
-            assert!(is_extension(method), "{method}");
-        }
-        assert!(!is_extension(&"x".repeat(MAX_METHOD + 1)));
-    }
-
-    #[test]
-    fn the_protocols_own_notifications_are_no_extensions() {
-        for own in [
-            "notifications/cancelled",
-            "notifications/initialized",
-            "notifications/progress",
-            "notifications/tools/list_changed",
-            "notifications/tasks",
-            "notifications/message",
-            "acme/changed",
-            "notifications/",
-            "notifications/a b",
-        ] {
-            assert!(!is_extension_notification(own), "{own}");
-        }
-        assert!(is_extension_notification("notifications/acme/changed"));
-    }
 }

@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use capstan_hub::catalog::DIRECTORY;
 use capstan_hub::ports::{About, Listing};
-use capstan_hub::{Hub, SideOp};
+use capstan_hub::{ExtensionMethod, Hub, SideOp};
 use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
 use futures::future::join_all;
 
-use super::run;
+use super::ExtensionRequest;
 use crate::client::Client;
-use crate::client::identity::caller_of;
 use crate::exchange::answer::Payload;
 use crate::gateway::Gateway;
 use crate::methods::lists::Reader;
@@ -91,7 +90,12 @@ impl Gateway {
 }
 
 /// Reads the skills of one server; `None` if it cannot be asked. Each request is recorded.
-async fn read(hub: &Hub, client: &Client, server: &ServerName, params: &Json) -> Option<Skills> {
+async fn read(
+    hub: &Arc<Hub>,
+    client: &Client,
+    server: &ServerName,
+    params: &Json,
+) -> Option<Skills> {
     let mut skills = Skills { entries: Vec::new(), ttl: u64::MAX, is_public: true };
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
@@ -100,9 +104,9 @@ async fn read(hub: &Hub, client: &Client, server: &ServerName, params: &Json) ->
             Some(cursor) => object::with_member(&params, "cursor", cursor).ok()?,
             None => params,
         };
-        let caller = caller_of(&client.caller, &params);
-        let op = SideOp::Extension { method: LIST.into(), params: params.clone() };
-        let page = match run(hub, client, caller, server, op, &params).await {
+        let op = SideOp::Extension { method: ExtensionMethod::parse(LIST)?, params };
+        let request = ExtensionRequest::begin(Arc::clone(hub), client, Some(server), op);
+        let page = match request.run(client, server, are_offered).await {
             Ok(page) => page,
             Err(error) => {
                 tracing::debug!(%server, %error, "the skills of a server are left out");

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use bytes::Bytes;
 use capstan_hub::ports::{Listener, Listing};
 use capstan_hub::{ApprovalFrom, BackChannel, TaskSubscription};
-use capstan_model::rpc_code::INTERNAL;
+use capstan_model::rpc_code::INVALID_REQUEST;
 use capstan_model::{Caller, ServerName};
 use capstan_wire::protocol::META_SUBSCRIPTION;
 use capstan_wire::{Json, RequestId, compose, object};
@@ -30,6 +30,7 @@ use crate::fairness::fair_share::FairShares;
 use crate::gateway::Gateway;
 use crate::methods::lists::changes::News;
 use crate::methods::lists::visible_lists::Change;
+use crate::methods::subscriptions::resource_watch::WatchRequest;
 use crate::methods::tasks::needs_tasks;
 use crate::methods::tasks::task_status::TaskWatch;
 use crate::protocol::fault::Fault;
@@ -61,11 +62,14 @@ pub(crate) struct Subscription {
     events: EventSender<Event>,
 }
 
-/// The client of a subscription, and the id of its request.
+/// A subscription that a modern client asks for.
 struct ListenRequest {
     client: Arc<Client>,
-    caller: Arc<Caller>,
+    /// The id of the request.
     id: Json,
+    lists: HashSet<&'static str>,
+    watches: Vec<WatchRequest>,
+    tasks: Option<Vec<String>>,
 }
 
 /// The notifications that a modern client asks for.
@@ -115,9 +119,26 @@ impl Gateway {
                 return Exchange::fault(id, fault);
             }
         };
+        let refuse = |fault: Fault| {
+            self.record_malformed(client, Method::Listen, &params, fault.message());
+            fault
+        };
         if filter.tasks.is_some() && !client.knows_tasks() {
-            return Exchange::fault(id, needs_tasks());
+            return Exchange::fault(id, refuse(needs_tasks()));
         }
+        // Taken first, so that a refused subscription sends nothing to servers.
+        let Some(share) = self.subscribers.shares.take(client.peer) else {
+            let message = format!(
+                "too many subscriptions at the same time (limit {MAX_OWN}); end a subscription first"
+            );
+            return Exchange::fault(id, refuse(Fault::new(INVALID_REQUEST, message)));
+        };
+        let caller = caller_of(&client.caller, &params);
+        let Filter { lists, uris, tasks } = filter;
+        // Opened here and not in the task, which may be dropped before it runs.
+        let begin =
+            |uri| self.begin_watch(client, Arc::clone(&caller), uri, TaskSubscription::METHOD);
+        let watches = uris.into_iter().take(MAX_SUBSCRIPTIONS).map(begin).collect();
         let (events, receiver) = channel();
         let own_id = match &id {
             RequestId::Number(number) => {
@@ -125,34 +146,29 @@ impl Gateway {
             }
             RequestId::Text(text) => compose::string(text),
         };
-        let request = ListenRequest {
-            client: Arc::clone(client),
-            caller: caller_of(&client.caller, &params),
-            id: own_id,
-        };
+        let client_of = Arc::clone(client);
+        let request = ListenRequest { client: client_of, id: own_id, lists, watches, tasks };
         let gateway = Arc::clone(self);
-        let task = async move { gateway.run_listen(request, filter, events).await };
+        let task = async move {
+            let result = gateway.run_listen(request, events).await;
+            drop(share);
+            result
+        };
         Exchange::running(id, client, receiver, || Task::new(task))
     }
 
     async fn run_listen(
         self: Arc<Self>,
-        ListenRequest { client, caller, id }: ListenRequest,
-        Filter { lists, uris, tasks }: Filter,
+        ListenRequest { client, id, lists, watches, tasks }: ListenRequest,
         events: EventSender<Event>,
     ) -> Result<Payload, Fault> {
-        // Taken first, so that a refused subscription sends nothing to servers.
-        let Some(_share) = self.subscribers.shares.take(client.peer) else {
-            return Err(Fault::new(INTERNAL, "too many subscriptions at the same time"));
-        };
         let (mut resources, mut watched) = (HashMap::new(), Vec::new());
         // With several resources, those that need an approval are left out instead of waited for.
-        let asks = if uris.len() == 1 { ApprovalFrom::OtherShells } else { ApprovalFrom::Memory };
-        for uri in uris.into_iter().take(MAX_SUBSCRIPTIONS) {
-            let caller = Arc::clone(&caller);
-            let wanted =
-                self.watch_for(&client, caller, &uri, TaskSubscription::METHOD, asks).await;
-            if let Ok((id, wanting)) = wanted {
+        let asks =
+            if watches.len() == 1 { ApprovalFrom::OtherShells } else { ApprovalFrom::Memory };
+        for request in watches {
+            let uri = request.uri.clone();
+            if let Ok((id, wanting)) = self.watch_for(&client, request, asks).await {
                 watched.push(wanting);
                 resources.insert((id.server, id.item), uri);
             }

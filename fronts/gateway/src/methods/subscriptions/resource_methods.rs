@@ -6,8 +6,8 @@ use capstan_hub::{ApprovalFrom, SideOp};
 use capstan_model::Kind;
 use capstan_wire::{Json, object};
 
-use crate::client::Client;
 use crate::client::identity::caller_of;
+use crate::client::{Client, MAX_SUBSCRIPTIONS};
 use crate::exchange::answer::Payload;
 use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
@@ -17,27 +17,34 @@ use crate::protocol::method::Method;
 
 impl Gateway {
     /// `resources/subscribe`.
-    pub(crate) async fn subscribe(
+    pub(crate) fn subscribe(
         self: Arc<Self>,
         client: Arc<Client>,
         params: Option<Json>,
-    ) -> Result<Payload, Fault> {
+    ) -> impl Future<Output = Result<Payload, Fault>> + Send {
         let params = params.unwrap_or_else(Json::empty_object);
         let uri = uri_of(&params).inspect_err(|fault| {
             self.record_malformed(&client, Method::Subscribe, &params, fault.message());
-        })?;
+        });
         let caller = caller_of(&client.caller, &params);
-        let (method, approval) = (SideOp::SUBSCRIBE, ApprovalFrom::OtherShells);
-        let watched = self.watch_for(&client, caller, &uri, method, approval).await;
-        let (id, watch) =
-            watched.map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
-        let has_room = client.subscribe(id.server, id.item, uri);
-        // Only after the client is registered, so that the subscription at the server stays.
-        drop(watch);
-        if !has_room {
-            return Err(Fault::invalid("too many subscriptions"));
+        // Opened here and not in the future, which may be dropped before it runs.
+        let request = uri.map(|uri| self.begin_watch(&client, caller, uri, SideOp::SUBSCRIBE));
+        async move {
+            let request = request?;
+            let uri = request.uri.clone();
+            let watched = self.watch_for(&client, request, ApprovalFrom::OtherShells).await;
+            let (id, watch) = watched
+                .map_err(|error| Fault::of_call(&error, Kind::Resource, &uri, client.era))?;
+            let has_room = client.subscribe(id.server, id.item, uri);
+            // Only after the client is registered, so that the subscription at the server stays.
+            drop(watch);
+            if !has_room {
+                return Err(Fault::invalid(format!(
+                    "too many subscriptions (limit {MAX_SUBSCRIPTIONS}); end a subscription first"
+                )));
+            }
+            Ok(Payload::from(Json::empty_object()))
         }
-        Ok(Payload::from(Json::empty_object()))
     }
 
     /// `resources/unsubscribe`.

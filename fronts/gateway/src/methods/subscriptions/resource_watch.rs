@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_hub::{ApprovalFrom, Attempt, Call, Hub, SideOp};
+use capstan_hub::{ApprovalFrom, Attempt, Call, Hub, OpenAttempt, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
 use capstan_wire::Json;
 use tokio::sync::OwnedMutexGuard;
@@ -29,22 +29,41 @@ pub(crate) struct ResourceWatch {
     resource: Resource,
 }
 
+/// A subscription whose audit record is open. Dropping it records an abandoned one.
+pub(crate) struct WatchRequest {
+    hub: Arc<Hub>,
+    attempt: OpenAttempt,
+    call: Call,
+    /// The client's name for the resource.
+    pub(crate) uri: String,
+}
+
 impl Gateway {
-    /// Finds the resource that a client calls `uri` and subscribes to it at its server.
+    /// Opens the audit record of a subscription to the resource that a client calls `uri`.
+    pub(crate) fn begin_watch(
+        &self,
+        client: &Client,
+        caller: Arc<Caller>,
+        uri: String,
+        method: &'static str,
+    ) -> WatchRequest {
+        let call = Call::new(caller, client.view.target(Kind::Resource, &uri), None);
+        let hub = self.hub();
+        let attempt = hub.begin_search(&call).by_method(method).open();
+        WatchRequest { hub, attempt, call, uri }
+    }
+
+    /// Finds the resource and subscribes to it at its server.
     ///
     /// This is recorded like a call.
     pub(crate) async fn watch_for(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        caller: Arc<Caller>,
-        uri: &str,
-        method: &'static str,
+        request: WatchRequest,
         approval_from: ApprovalFrom<'_>,
     ) -> Result<(ItemId, ResourceWatch), CallError> {
-        let call = Call::new(caller, client.view.target(Kind::Resource, uri), None);
-        let hub = self.hub();
-        let attempt = hub.begin_search(&call).by_method(method);
-        let mut attempt = attempt.in_lane(client.era.lane());
+        let WatchRequest { hub, attempt, call, .. } = request;
+        let mut attempt = attempt.resume(&hub).in_lane(client.era.lane());
         let watched = self.start_watching(&hub, &mut attempt, client, call, approval_from).await;
         let (_, id, watch) = attempt.end(watched, |(answer, ..)| answer).await?;
         Ok((id, watch))

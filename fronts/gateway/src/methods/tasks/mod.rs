@@ -8,7 +8,7 @@ pub(crate) mod task_status;
 use std::sync::Arc;
 
 use capstan_hub::ports::{Asking, Lane, Reply};
-use capstan_hub::{Screened, TaskOp};
+use capstan_hub::{Hub, OpenTask, Screened, TaskOp};
 use capstan_model::CallError;
 use capstan_model::rpc_code::{INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY};
 use capstan_wire::protocol::MODERN;
@@ -34,6 +34,15 @@ const PAGE: usize = 50;
 /// The `resultType` of a call that has become a task.
 const TASK: &str = "task";
 
+/// An operation on a task whose audit record is open.
+struct TaskOperation {
+    hub: Arc<Hub>,
+    open: OpenTask,
+    task: TaskRecord,
+    /// The client's id of the task.
+    id: String,
+}
+
 impl Gateway {
     /// Handles an operation on a task; without one, lists the tasks of the client.
     ///
@@ -46,6 +55,12 @@ impl Gateway {
         params: Option<Json>,
     ) -> Exchange {
         let params = params.unwrap_or_else(Json::empty_object);
+        // Opened here and not in the task, which may be dropped before it runs.
+        let operation = match op.map(|op| self.begin_task(client, op, &params)) {
+            Some(Err(fault)) => return Exchange::fault(id, fault),
+            Some(Ok(operation)) => Some(operation),
+            None => None,
+        };
         let (events, receiver) = channel();
         let meta = RequestMeta::of(&params);
         let operator =
@@ -53,8 +68,8 @@ impl Gateway {
         let (gateway, asker) = (Arc::clone(self), Arc::clone(client));
         let work = async move {
             let operator = Arc::new(operator);
-            let result = match op {
-                Some(op) => gateway.one_task(&asker, op, &params, operator).await,
+            let result = match operation {
+                Some(operation) => gateway.one_task(operation, operator).await,
                 None => gateway.list_tasks(&asker, &params, operator).await,
             };
             result.map(Payload::from)
@@ -62,17 +77,16 @@ impl Gateway {
         Exchange::running(id, client, receiver, || Task::new(work))
     }
 
-    async fn one_task(
+    /// Finds the task of an operation, and opens the audit record.
+    fn begin_task(
         &self,
         client: &Client,
         op: TaskOp,
         params: &Json,
-        operator: Arc<ClientOperator>,
-    ) -> Result<Json, Fault> {
-        if client.era.requires_tasks_extension() && !client.knows_tasks() {
-            return Err(needs_tasks());
-        }
-        let id = read_task_id(params).inspect_err(|fault| {
+    ) -> Result<TaskOperation, Fault> {
+        let has_tasks = !client.era.requires_tasks_extension() || client.knows_tasks();
+        let id = if has_tasks { read_task_id(params) } else { Err(needs_tasks()) };
+        let id = id.inspect_err(|fault| {
             self.record_malformed(client, Method::Task(op), params, fault.message());
         })?;
         let task = self.tasks.find(&id, &Owner::of(client));
@@ -80,8 +94,18 @@ impl Gateway {
             self.record_unknown_task(client, Method::Task(op), params, &id);
             return Err(Fault::invalid("Task not found"));
         };
-        let requester = operator.requester();
-        match self.hub().task(&client.caller, &task.handle, op, params, requester).await {
+        let hub = self.hub();
+        let open = hub.open_task(&client.caller, &task.handle, op, params.clone());
+        Ok(TaskOperation { hub, open, task, id })
+    }
+
+    async fn one_task(
+        &self,
+        operation: TaskOperation,
+        operator: Arc<ClientOperator>,
+    ) -> Result<Json, Fault> {
+        let TaskOperation { hub, open, task, id } = operation;
+        match open.run(&hub, operator.requester()).await {
             Ok(result) => Ok(self.as_shown(&task, result, &operator).await),
             // The tasks of a server process end with it.
             Err(CallError::Server { code: INVALID_PARAMS, .. } | CallError::Unknown { .. })
@@ -143,7 +167,7 @@ impl Gateway {
             && let Err(error) =
                 self.hub().task(caller, &task.handle, TaskOp::Update, &params, requester).await
         {
-            tracing::debug!(server = %task.server, %error, "a task could not be cancelled");
+            tracing::debug!(server = %task.server, %error, "the questions of a task could not be declined");
         }
         let asked: Vec<(&str, &Json)> = asked.iter().map(|(k, v)| (k.as_str(), v)).collect();
         object::with_member(&said, "inputRequests", &compose::object(&asked)).unwrap_or(said)
@@ -252,5 +276,6 @@ pub(crate) fn needs_tasks() -> Fault {
     let extensions = compose::object(&[(TASKS, &Json::empty_object())]);
     let required = compose::object(&[("extensions", &extensions)]);
     let data = compose::object(&[("requiredCapabilities", &required)]);
-    Fault::new(MISSING_CAPABILITY, "tasks are for clients that declare them").with_data(data)
+    let message = "this request needs the tasks extension; declare it in the client's capabilities";
+    Fault::new(MISSING_CAPABILITY, message).with_data(data)
 }

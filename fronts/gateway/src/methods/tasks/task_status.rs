@@ -156,6 +156,10 @@ impl Gateway {
         let Some(id) = of_server.ids.get(&own) else { return Some(()) };
         // The server may have reused the id for a task of another client.
         let task = self.tasks.find(id, &Owner::of(&watch.client))?;
+        // Access may have been revoked since the subscription.
+        if !self.shows(&server, &watch.client.caller) {
+            return None;
+        }
         let is_over = life::is_over(&said);
         // Created for each notification, because the number of servers decides on attribution.
         let (client, events) = (Arc::clone(&watch.client), watch.events.clone());
@@ -181,7 +185,7 @@ impl Gateway {
         let own = object::get_string(params, "taskId");
         let owner = own.and_then(|own| self.tasks.shown(server, &own)?.1);
         let client = owner.and_then(|number| self.subscribers.clients().get(&number)?.upgrade());
-        if let Some(client) = client {
+        if let Some(client) = client.filter(|client| self.shows(server, &client.caller)) {
             let params = self.tasks.translate(server, params);
             client.tell(compose::notification(method, Some(&params)).into());
         }

@@ -27,7 +27,7 @@ use crate::transport::http::request::request_body::{self, Accepts};
 use crate::transport::http::request::trace_headers;
 use crate::transport::http::response::body::{self, Body};
 use crate::transport::http::response::events::{Events, Source, outs};
-use crate::transport::http::sessions::Key;
+use crate::transport::http::sessions::{Full, Key};
 use crate::{Answer, Client, Exchange, Gateway, Out, View};
 
 /// The era of this transport.
@@ -87,7 +87,7 @@ pub(crate) fn open(
     // The client sends its name later; until then all clients of a caller share one count.
     let place = mcp.sessions().place(Peer::of(&caller));
     let (Ok(key), Ok(place)) = (Key::new(), place) else {
-        return body::refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many sessions");
+        return body::refusal(StatusCode::SERVICE_UNAVAILABLE, Full);
     };
     let (stream, posted) = mpsc::channel(POSTED);
     let older = Arc::new(LegacyStream { caller, view, client: OnceLock::new(), stream });
@@ -116,6 +116,12 @@ pub(crate) async fn post(
     let Some(older) = mcp.legacy_streams().find(key, &caller.subject) else {
         return body::refusal(StatusCode::NOT_FOUND, "there is no such session");
     };
+    // Access may have been revoked since the stream was opened.
+    if let View::One(server) = &older.view
+        && !mcp.gateway().shows(server, caller)
+    {
+        return body::refusal(StatusCode::NOT_FOUND, "there is no such server");
+    }
     let text = match request_body::body(&head.headers, incoming, mcp.limits()).await {
         Ok(text) => text,
         Err(unread) => return body::refusal(unread.status(), unread),

@@ -47,7 +47,7 @@ pub(crate) struct SessionGuard {
 
 /// There is no room for another session, or no randomness for its id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there are too many sessions")]
+#[error("too many sessions; end one, or raise the gateway's session limit")]
 pub(crate) struct Full;
 
 // === impl Key ===

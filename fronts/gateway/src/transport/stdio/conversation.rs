@@ -177,9 +177,12 @@ impl Conversation {
         if contact == Contact::Initialize {
             return self.initialize(id, params, batch);
         }
-        let refuse = |message| Answer::error(Some(&id), INVALID_REQUEST, message);
+        let refuse = |message: &str| Answer::error(Some(&id), INVALID_REQUEST, message);
         if self.work.running.len() >= MAX_RUNNING {
-            return self.answer(refuse("too many requests at the same time"), batch);
+            let message = format!(
+                "too many requests at the same time (limit {MAX_RUNNING}); wait for an answer"
+            );
+            return self.answer(refuse(&message), batch);
         }
         let client = match (contact, &self.legacy) {
             (Contact::Legacy | Contact::Initialize, Some(client)) => Arc::clone(client),
