@@ -37,7 +37,7 @@ use crate::dialects::AllDialects;
 
 pub use limits::Limit;
 pub use plan::{Plan, Row, State, Variable, plan};
-pub use secrets::Secrets;
+pub use secrets::{Secrets, literal_secrets};
 
 /// A server in a client's file.
 #[derive(Debug)]
@@ -184,7 +184,7 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
         let path = entry.path.clone().unwrap_or_default();
         let mut read =
             Read { display: display.clone(), content: Content::Itself, target, notes, path };
-        let carried = carry(display, entry, &habits);
+        let carried = carry(display, entry, &habits, file.scope);
         read.content = match (carried, errors.first()) {
             _ if is_itself(display, entry) => Content::Itself,
             (_, Some(error)) => Content::Unusable(error.message.clone()),
@@ -198,7 +198,11 @@ pub(crate) fn entries(file: &SourceFile, project: &str) -> Result<Vec<Read>, Box
                 let of = name.as_ref().map(|name| Of { name, display });
                 match rules.as_ref().zip(of).map(|(rules, of)| rules.apply(&mut carried, of)) {
                     Some(Err(why)) => Content::Restricted(why),
-                    Some(Ok(())) | None => Content::Usable(carried),
+                    Some(Ok(more)) => {
+                        read.notes.extend(more);
+                        Content::Usable(carried)
+                    }
+                    None => Content::Usable(carried),
                 }
             }
         };
@@ -214,7 +218,12 @@ fn is_itself(display: &str, entry: &Entry) -> bool {
 }
 
 /// Converts an entry to native keys, or returns the reason why that is not possible.
-fn carry(display: &str, entry: &Entry, habits: &Habits<'_>) -> Result<Carried, String> {
+fn carry(
+    display: &str,
+    entry: &Entry,
+    habits: &Habits<'_>,
+    scope: Scope,
+) -> Result<Carried, String> {
     let table = entry.node.as_table().ok_or("it is not a table")?;
     let mut carried = Carried::default();
     let written = carried.table(table, habits).map_err(|NoWords(why)| why)?;
@@ -223,7 +232,7 @@ fn carry(display: &str, entry: &Entry, habits: &Habits<'_>) -> Result<Carried, S
     for key in order.chain(rest).collect::<Vec<String>>() {
         carried.keys.extend(written.get(&key).cloned().map(|value| (key, value)));
     }
-    match carried.fault(display) {
+    match carried.fault(display, scope) {
         Some(why) => Err(why),
         None => Ok(carried),
     }
@@ -283,9 +292,11 @@ impl Carried {
     }
 
     /// Returns the error that a native file with the entry would have, if any.
-    fn fault(&self, display: &str) -> Option<String> {
+    fn fault(&self, display: &str, scope: Scope) -> Option<String> {
         match add_table("", display, self.toml()) {
-            Ok(text) => refusal(&text, display, self.text("url")).map(|problem| problem.message),
+            Ok(text) => {
+                refusal(&text, display, self.text("url"), scope).map(|problem| problem.message)
+            }
             Err(error) => Some(error.to_string()),
         }
     }
