@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use capstan_app::hub_settings::{self, ApprovalPorts, Before, ClientTransport};
 use capstan_app::{AppError, BuildHub, Configs, Environment, HubPurpose, SavedRules, Setup, Usage};
+use capstan_audit::AuditError;
 use capstan_config::Loaded;
 use capstan_hub::life::{Supervisor, SupervisorPorts};
 use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, PinStore, RuleBook};
@@ -71,7 +72,10 @@ impl Adapters {
         let loaded = &setup.loaded;
         let pins = Arc::<Database>::clone(&self.database);
         let hub = assemble::hub(self, loaded, Others::Clients, pins, before);
-        let mut hub = hub.map_err(|error| AppError::config(format!("{error:#}")))?;
+        let mut hub = hub.map_err(|error| {
+            let hint = error.downcast_ref::<AuditError>().and_then(AuditError::hint);
+            AppError { hint, ..AppError::config(format!("{error:#}")) }
+        })?;
         hub_settings::widen(&mut hub);
         let ports = self.approval_ports(loaded, &hub);
         let approvals = hub_settings::gateway_approvals(loaded, ports, transport);

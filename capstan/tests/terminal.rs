@@ -242,6 +242,23 @@ fn a_project_is_approved_by_a_person() {
 }
 
 #[test]
+fn a_file_that_is_not_trusted_does_not_keep_the_next_one_from_being_offered() {
+    let world = World::new();
+    world.write_project_config("[servers.x]\ncommand = \"x\"\n");
+    world.write("project/.mcp.json", r#"{"mcpServers":{"other":{"command":"y"}}}"#);
+    let mut terminal = Terminal::start(&world, "trust");
+    terminal.wait_for("Trust this file");
+    terminal.press("n\r");
+    terminal.wait_for("[servers.x]");
+    terminal.wait_for("Trust this file");
+    terminal.press("y\r");
+    assert_eq!(terminal.end(), 6, "{}", terminal.screen());
+    assert!(terminal.screen().contains("not trusted: "), "{}", terminal.screen());
+    assert!(terminal.screen().contains("trusted "), "{}", terminal.screen());
+    assert!(terminal.screen().contains("asks again"), "{}", terminal.screen());
+}
+
+#[test]
 fn ctrl_c_cancels_a_call_that_hangs() {
     let world = world();
     let trace = world.home().join("trace");

@@ -114,12 +114,13 @@ impl Connector {
             Ok(Ok(session)) => return Ok(session),
             Ok(Err(HandshakeError::Failed(fault))) => fault,
             Ok(Err(HandshakeError::DiedInProbe(reason))) => Fault::Unreachable(reason),
-            Err(_) => Fault::Unreachable(match context.ring.last() {
-                Some(line) => {
-                    format!("it did not answer within {limit:?}; last line of its output: {line}")
-                }
-                None => format!("it did not answer within {limit:?}"),
-            }),
+            Err(_) => {
+                let late = format!("it did not answer within {limit:?} (`startup_timeout`)");
+                Fault::Unreachable(match context.ring.last() {
+                    Some(line) => format!("{late}; last line of its output: {line}"),
+                    None => late,
+                })
+            }
         };
         Err(self.with_remedy(fault, context))
     }

@@ -21,6 +21,9 @@ const MAX_KEPT: usize = 4 * 1024;
 /// It is longer than what is kept, so that a secret is masked before it can be cut.
 const MAX_READ: usize = 64 * 1024;
 
+/// Part of the last line of npm, which only names a file; the reason is in an earlier one.
+const NPM_LOG: &str = "A complete log of this run can be found in";
+
 /// A ring buffer of the last lines, shared by the reader and the code that shows them.
 #[derive(Clone, Debug, Default)]
 pub struct Ring(Arc<Mutex<Kept>>);
@@ -94,14 +97,41 @@ impl Ring {
 
 impl Kept {
     fn last(&self) -> Option<String> {
-        let mut fresh = self.lines.iter().rev().take(self.fresh);
-        fresh.find(|line| !line.trim().is_empty()).cloned()
+        let fresh = || self.lines.iter().rev().take(self.fresh);
+        let last = fresh().find(|line| !line.trim().is_empty())?;
+        let reason = || fresh().rev().find(|line| is_npm_reason(line));
+        let says_where = last.starts_with("npm ") && last.contains(NPM_LOG);
+        Some(if says_where { reason().unwrap_or(last) } else { last }.clone())
     }
+}
+
+/// True for a line of npm that says what failed, and not only its code or its path.
+fn is_npm_reason(line: &str) -> bool {
+    let said = line.strip_prefix("npm error ").or_else(|| line.strip_prefix("npm ERR! "));
+    let details = ["code ", "syscall ", "path ", "errno ", NPM_LOG];
+    said.is_some_and(|said| !details.iter().any(|detail| said.starts_with(detail)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn the_last_words_of_npm_are_the_reason_and_not_the_place_of_its_log() {
+        let log = "npm error A complete log of this run can be found in: /home/me/x.log\n";
+        for (said, expected) in [
+            (
+                "npm error code E404\nnpm error 404 Not Found - GET https://r/x\nnpm error 404\n",
+                "npm error 404 Not Found - GET https://r/x",
+            ),
+            ("npm error code X\n", "npm error A complete log of this run"),
+        ] {
+            let ring = Ring::default();
+            fill(&ring, &format!("{said}{log}")).await;
+            let last = ring.last().unwrap();
+            assert!(last.starts_with(expected), "{last}");
+        }
+    }
 
     async fn fill(ring: &Ring, text: &str) {
         let masker = Arc::new(Masker::new(["hunter22".to_owned()]));

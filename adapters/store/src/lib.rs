@@ -52,12 +52,15 @@ impl Database {
         Self { path: path.into(), opened: RwLock::default(), damaged: Mutex::default() }
     }
 
-    /// Opens the file, and returns the damaged ones that were kept, oldest first.
+    /// Opens the file and writes to it, and returns the damaged ones that were kept, oldest first.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If it cannot be opened or written.
     pub async fn check(&self) -> Result<Vec<PathBuf>, StoreError> {
-        self.pool().await?;
+        let opened = self.pool().await?;
+        // Changes nothing, but needs space on the disk.
+        let written = sqlx::query("PRAGMA user_version = 0").execute(&opened.pool).await;
+        written.map_err(|cause| self.failed(opened.file, "cannot be written", cause))?;
         Ok(backup::all(&self.path))
     }
 

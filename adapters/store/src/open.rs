@@ -177,8 +177,9 @@ impl<'a> Opening<'a> {
             (finding, kept, is_new) = (Some(Finding::Damaged(what)), self.keep_aside(&told)?, true);
         }
         if finding.is_none() && is_new && told == PinnedServers::None {
-            // Before the file: an empty file without a witness is not a first run that was killed.
-            self.note(&BTreeSet::new());
+            // Before the file, and never without it: an empty file without a witness is not a first
+            // run that was killed or found a full disk.
+            self.witness.write(&BTreeSet::new())?;
         }
         let opened = match self.up_to_date().await {
             Err(error) if error.is_damage() => {

@@ -426,3 +426,18 @@ fn every_refusal_of_an_add_says_what_to_do_next() {
         assert!(!hint.is_empty(), "{words}: {message}");
     }
 }
+
+#[test]
+fn slips_of_a_command_are_named() {
+    let (message, hint) = refused(&["add", "a", "http:/example.com"]);
+    says(&message, "`http:/` is not an address");
+    says(&hint, "did you mean `http://example.com`?");
+    let (message, hint) = refused(&["add", "a", "npx -y foo"]);
+    says(&message, "one word with spaces");
+    says(&hint, "separately");
+    let world = World::new();
+    let ended = ends_with(run(&world, "add --timeout 30 s npx"), 0);
+    says(&ended.stderr, "`--timeout 30` is in milliseconds");
+    let ended = ends_with(run(&world, "add --timeout 30000 t npx"), 0);
+    assert!(!ended.stderr.contains("milliseconds"), "{}", ended.stderr);
+}

@@ -434,3 +434,27 @@ fn an_entry_of_ones_own_that_starts_capstan_is_respected_and_can_be_taken_out() 
     run(&world, "uninstall cursor").ok();
     assert_eq!(read(&file), "{\"mcpServers\": {}}\n");
 }
+
+#[test]
+fn a_clients_file_that_cannot_be_read_is_named_and_fails_the_import() {
+    let world = World::new();
+    world.write(".cursor/mcp.json", "{ broken");
+    let (_, message, hint) = failure(&ends_with(run(&world, "import cursor --json"), 3));
+    says(&message, "~/.cursor/mcp.json cannot be read");
+    says(&hint, "repair the file");
+}
+
+/// A list of commands that an import writes does not stop servers that are read in place.
+#[test]
+fn servers_that_are_read_in_place_still_start_after_an_import_of_allowed_commands() {
+    let world = World::new();
+    let program = binary("capstan-fixture");
+    let servers = serde_json::json!({ "mcpServers": { "own": { "command": program } } });
+    world.write(place(&world, ".config/mcp/servers.json"), servers.to_string());
+    let zeph =
+        "[mcp]\nallowed_commands = [\"npx\"]\n[[mcp.servers]]\nid = \"fs\"\ncommand = \"npx\"\n";
+    world.write(place(&world, ".config/zeph/config.toml"), zeph);
+    ends_with(run(&world, "import zeph --yes"), 0);
+    says(&user_config(&world), "allowed_commands = [\"npx\", \"");
+    assert_eq!(row(&ok_json(&world, "list"), "name", "own")["state"], "connected");
+}

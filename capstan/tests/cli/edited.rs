@@ -263,3 +263,14 @@ fn an_error_that_was_there_before_does_not_keep_from_changing_another_key() {
     ends_with(world.capstan(["edit", "s", "--set", "env.KEY=${SECRET}"]).run(), 0);
     says(&user_config(&world), "env = { KEY = \"${SECRET}\" }");
 }
+
+#[test]
+fn a_key_of_an_openapi_document_makes_the_document_a_table() {
+    let world = with("[servers.pets]\nopenapi = \"pets.yaml\" # mine\n");
+    let words = ["edit", "pets", "--set", "openapi.base_url=https://example.com/v1"];
+    ends_with(world.capstan(words).run(), 0);
+    says(
+        &user_config(&world),
+        "openapi = { document = \"pets.yaml\", base_url = \"https://example.com/v1\" } # mine\n",
+    );
+}

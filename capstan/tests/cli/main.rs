@@ -7,6 +7,7 @@ mod stage;
 mod spills;
 mod add;
 mod added;
+mod relative_paths;
 mod edit;
 mod edited;
 mod call;

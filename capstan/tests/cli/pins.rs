@@ -158,7 +158,7 @@ fn a_damaged_state_database_does_not_let_a_changed_tool_run() {
         says(&refused.stderr, "state.db");
         says(
             &refused.stderr,
-            "is denied by rule `servers.s: pins were lost or cannot be read; pin the tools of this server once: capstan pins s --approve`",
+            "is denied by rule `servers.s: pins were lost or cannot be read; if capstan doctor finds no fault of the state database, pin the tools of this server once: capstan pins s --approve`",
         );
         // It is not approved by having been looked at.
         ends_with(run(&world, "call s__mail"), 6);

@@ -43,9 +43,26 @@ fn without_a_person_nothing_is_approved_unless_it_is_said() {
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["awaiting_approval"]);
     let ended = ends_with(run(&world, "trust --yes"), 0);
     says(&ended.stderr, "[servers.f]");
-    says(&ended.stderr, "approved");
+    says(&ended.stderr, "trusted");
     assert_eq!(column(&ok_json(&world, "list"), "state"), ["connected"]);
     says(&ends_with(run(&world, "trust"), 0).stderr, "is trusted in its current version");
+}
+
+#[test]
+fn all_files_are_shown_before_the_hint_and_one_can_be_chosen() {
+    let (world, _) = planted();
+    world.write("project/.mcp.json", r#"{"mcpServers":{"other":{"command":"/bin/other"}}}"#);
+    let ended = ends_with(run(&world, "trust"), 2);
+    says(&ended.stderr, "[servers.f]");
+    says(&ended.stderr, "/bin/other");
+    says(&ended.stderr, "`capstan trust --yes` trusts these 2 files without asking");
+    ends_with(run(&world, "trust --yes .mcp.json"), 0);
+    let listed = ok_json(&world, "list");
+    assert_eq!(crate::stage::row(&listed, "name", "f")["state"], "awaiting_approval");
+    assert_ne!(crate::stage::row(&listed, "name", "other")["state"], "awaiting_approval");
+    let (_, message, hint) = failure(&ends_with(run(&world, "trust no.toml --json"), 4));
+    says(&message, "no.toml is not a file of this project");
+    says(&hint, ".mcp.json");
 }
 
 #[test]

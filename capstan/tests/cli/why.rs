@@ -181,3 +181,27 @@ fn arguments_that_do_not_fit_yet_are_no_reason_not_to_say_why() {
     let world = with(&format!("[gateway]\nvalidate_arguments = true\n\n{}", fixture("f", &[])));
     assert_eq!(ok_json(&world, "why --front gateway f__add")["verdict"], "ask");
 }
+
+#[test]
+fn a_server_is_no_tool_and_the_hint_says_how_to_ask() {
+    let world = with(&rules());
+    let (_, message, hint) = failure(&ends_with(run(&world, "why f --json"), 2));
+    says(&message, "`f` is a server, not a tool");
+    says(&hint, "`capstan why f__TOOL`");
+}
+
+#[test]
+fn a_command_that_is_not_allowed_names_the_list_that_allows_it() {
+    let world = with(&format!("[mcp]\nallowed_commands = [\"npx\"]\n\n{}", fixture("f", &[])));
+    let ended = ends_with(run(&world, "tools f"), 6);
+    says(&ended.stderr, "mcp.allowed_commands: `");
+    says(&ended.stderr, "is not listed; add it there");
+}
+
+#[test]
+fn problems_of_other_servers_are_not_told() {
+    let other = "[servers.needy]\ncommand = \"x\"\nargs = [\"${NOT_SET_ANYWHERE}\"]\n";
+    let world = with(&format!("{}\n{other}", rules()));
+    assert_eq!(ends_with(run(&world, "why f__echo"), 0).stderr, "");
+    assert!(!ends_with(run(&world, "audit"), 0).stderr.contains("NOT_SET_ANYWHERE"));
+}

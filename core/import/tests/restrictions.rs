@@ -376,3 +376,66 @@ fn a_server_that_an_unclear_rule_of_claude_code_may_stop_is_not_imported() {
     let named = r#"{"allowedMcpServers": [{"serverName": "g"}], "deniedMcpServers": []}"#;
     assert_eq!(with_settings(Scope::User, servers, named).names().count(), 1);
 }
+
+/// A server's `ask` comes before its `allow`: a tool that Codex runs without asking is not promised.
+#[test]
+fn a_tool_is_not_said_to_run_without_asking_where_all_tools_are_asked_about() {
+    let codex = "[mcp_servers.a]\ncommand = \"x\"\ndefault_tools_approval_mode = \"prompt\"\n\
+                 tools.get.approval_mode = \"approve\"\n";
+    let written = imported(Client::Codex, codex);
+    assert!(written.contains("permissions = { ask = [\"*\"] }"), "{written}");
+    let notes = &planned(Client::Codex, codex, "").rows[0].notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].contains("is not used: `default_tools_approval_mode`"), "{notes:?}");
+}
+
+#[test]
+fn a_default_comes_after_the_rules_of_a_server_or_is_not_imported() {
+    let caliban = |rules: &str, default: &str| {
+        format!(
+            "[permissions]\ndefault = \"{default}\"\n[mcp_servers.a]\ntype = \"stdio\"\n\
+             command = \"x\"\n[mcp_servers.a.permissions]\n{rules}\n"
+        )
+    };
+    for rules in ["ask = [\"get_*\"]", "allow = [\"get_*\"]"] {
+        stops(Client::Caliban, &caliban(rules, "deny"), "`permissions.default = \"deny\"`");
+    }
+    let denied = caliban("deny = [\"get_*\"]", "deny");
+    carries(Client::Caliban, &denied, "permissions = { deny = [\"get_*\", \"*\"] }");
+    let asked = caliban("allow = [\"get_*\"]", "ask");
+    carries(Client::Caliban, &asked, "permissions = { ask = [\"*\"] }");
+    let notes = &planned(Client::Caliban, &asked, "").rows[0].notes;
+    assert!(notes[0].contains("`permissions.allow` is not imported"), "{notes:?}");
+}
+
+#[test]
+fn a_list_of_commands_does_not_stop_servers_of_other_files() {
+    let mut plan = planned(Client::Zeph, &zeph("[mcp]\nallowed_commands = [\"npx\"]"), "");
+    plan.keep_running(["deno", "npx"].into_iter().map(str::to_owned));
+    let written = plan.apply("").unwrap();
+    assert!(written.contains("allowed_commands = [\"npx\", \"deno\"]"), "{written}");
+}
+
+#[test]
+fn a_program_with_a_relative_path_is_imported_for_a_project_only() {
+    let text = r#"{"mcpServers": {"a": {"command": "./x"}}}"#;
+    stops(Client::Cursor, text, "is a relative path");
+    let source = SourceFile::new("f.json", Scope::Project, text);
+    let found = find(Client::Cursor, &source, Projects::Only("/p"), &ClientRules::default());
+    let file = SourceFile { scope: Scope::Project, ..native("") };
+    assert_eq!(plan(found, &file, Secrets::Reference).unwrap().names().count(), 1);
+}
+
+#[test]
+fn a_file_that_is_named_as_one_of_another_program_is_reported() {
+    let text = "[mcp_servers.a]\ncommand = \"x\"\n";
+    let dialect = Some(Dialect::Claude);
+    let file = SourceFile { dialect, ..SourceFile::new("f.toml", Scope::Flag, text) };
+    let around = Surroundings { variable: &|_| None, project_dir: "/p" };
+    let problems = load(&[file], &around, &AllDialects).problems;
+    let said = |piece: &str| problems.iter().any(|problem| problem.message.contains(piece));
+    assert!(
+        said("`mcp_servers` is not used: servers of this program are in `mcpServers`"),
+        "{problems:?}"
+    );
+}

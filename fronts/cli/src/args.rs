@@ -238,6 +238,9 @@ pub enum ConfigCommand {
 /// `capstan trust`.
 #[derive(Debug, Args)]
 pub struct TrustArgs {
+    /// Only these files of the project
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
     /// Revoke the trust
     #[arg(long)]
     pub revoke: bool,

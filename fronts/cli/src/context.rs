@@ -211,7 +211,8 @@ impl Context {
             NoServers::NotConfigured => {
                 self.print.note("no servers are configured");
                 self.print.hint(
-                    "`capstan add NAME COMMAND…` adds one, `capstan import` imports those of other clients; `capstan tools --demo` \
+                    "`capstan add NAME COMMAND…` adds one, `capstan adopt CLIENT` moves those of another client, \
+                     `capstan import` copies them; `capstan tools --demo` \
                      shows examples",
                 );
             }

@@ -70,7 +70,7 @@ async fn a_server_that_says_nothing_fails_when_its_time_is_over_and_harms_no_oth
         other.call("echo", "{}").await.unwrap();
     };
     let (reason, ()) = tokio::join!(waiting, meanwhile);
-    let words = "it did not answer within 500ms; last line of its output: fixture: line 1 of 1";
+    let words = "it did not answer within 500ms (`startup_timeout`); last line of its output: fixture: line 1 of 1";
     assert_eq!(reason, words);
     assert_eq!(other.state(), "connected");
 }

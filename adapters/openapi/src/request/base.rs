@@ -14,7 +14,7 @@ use crate::request::encode::percent;
 use crate::settings::OpenApiSettings;
 
 /// The advice if a document's address is not trusted.
-const SAY: &str = "set `base_url` to the address for requests";
+const SAY: &str = "set `openapi.base_url` of the server to the address for requests";
 
 /// The base address of requests.
 #[derive(Clone, Debug)]

@@ -392,3 +392,20 @@ async fn a_file_that_cannot_be_read_is_an_error_and_stays_as_it_is() {
     assert!(lost(&store).await.is_empty());
     assert!(store.take(&grant("a").binding, now()).await.unwrap());
 }
+
+/// As on a full disk: the second record cannot be written, so the database is not created either.
+#[tokio::test]
+async fn a_first_run_that_fails_is_a_first_run_the_next_time() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("state.db");
+    let in_the_way = folder.path().join("state.pins.new");
+    fs::create_dir(&in_the_way).unwrap();
+    let s = owner("s", "1");
+    assert!(Database::at(&path).begin(&[newcomer(&s, "x", &["a"])]).await.is_err());
+    assert!(!path.exists());
+    fs::remove_dir(&in_the_way).unwrap();
+    let store = Database::at(&path);
+    store.begin(&[newcomer(&s, "x", &["a"])]).await.unwrap();
+    assert!(lost(&store).await.is_empty());
+    assert_eq!(store.pins(&s).await.unwrap().unwrap().pins.len(), 1);
+}

@@ -14,6 +14,12 @@ use crate::{AppError, AuditWhole, Environment, FileFacts, Setup};
 /// Allowed difference between the clock and a file's time; the clocks of network drives differ.
 const SLACK: Duration = Duration::from_mins(5);
 
+/// Words of errors about a full disk.
+const FULL: [&str; 3] = ["no space", "disk is full", "quota"];
+
+/// Words of errors about missing rights.
+const FORBIDDEN: [&str; 3] = ["permission denied", "readonly", "read-only"];
+
 // === impl Doctor ===
 
 impl Doctor {
@@ -130,20 +136,36 @@ impl Doctor {
                 }
             },
             Err(reason) => {
-                let fix = "check that you may read and write the file, and that the disk has free \
-                           space; until then, tools of servers that are not trusted are refused";
-                Check::error(NAME, reason, fix)
+                let fix = match (path.display(), reason.to_lowercase()) {
+                    (path, reason) if FULL.iter().any(|word| reason.contains(word)) => {
+                        format!("free some space where {path} is")
+                    }
+                    (path, reason) if FORBIDDEN.iter().any(|word| reason.contains(word)) => {
+                        format!("make {path} and its folder yours to write: `chown`, `chmod u+rw`")
+                    }
+                    (path, _) => format!("check that {path} is a file that you may read and write"),
+                };
+                let then = "until then, tools of servers that are not trusted are refused";
+                Check::error(NAME, reason, format!("{fix}; {then}"))
             }
         }
     }
 
     fn audit_log(&self, setup: &Setup) -> Check {
+        let count = |entries| match entries {
+            1 => "1 entry".to_owned(),
+            many => format!("{many} entries"),
+        };
         match self.audit.verify(setup) {
             Ok(AuditWhole { entries, unclosed: 0, .. }) => {
-                Check::ok("audit log", format!("{entries} entries, whole"))
+                Check::ok("audit log", format!("{}, whole", count(entries)))
             }
             Ok(AuditWhole { entries, unclosed, .. }) => {
-                let detail = format!("{entries} entries, intact; {unclosed} gateways were killed");
+                let killed = match unclosed {
+                    1 => "1 gateway was killed".to_owned(),
+                    many => format!("{many} gateways were killed"),
+                };
+                let detail = format!("{}, intact; {killed}", count(entries));
                 let fix =
                     "their last entries may be missing; the next call records this in the log";
                 Check::warning("audit log", detail, fix)

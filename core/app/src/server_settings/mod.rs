@@ -38,7 +38,12 @@ pub fn startable<'a>(config: &Config, entry: &'a ServerEntry) -> Result<&'a Serv
         return Err(absent(ServerState::AwaitingApproval));
     }
     let server = entry.status.as_ref();
-    let server = server.map_err(|problem| absent(ServerState::Failed(problem.to_string())))?;
+    let server = server.map_err(|problem| {
+        absent(ServerState::Failed(match &problem.help {
+            Some(help) => format!("{problem}; {help}"),
+            None => problem.to_string(),
+        }))
+    })?;
     match forbidden(config, entry) {
         Some(rule) => Err(Absent::forbidden(entry.name.clone(), rule)),
         None => Ok(server),
@@ -50,7 +55,7 @@ pub(crate) fn forbidden(config: &Config, entry: &ServerEntry) -> Option<String> 
     let command = &program(entry.status.as_ref().ok()?)?.command;
     let allowed = config.allowed_commands(&entry.origin.file);
     let runs = command::is_allowed(command, allowed.as_deref());
-    (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed"))
+    (!runs).then(|| format!("mcp.allowed_commands: `{command}` is not listed; add it there"))
 }
 
 /// The program of a server that is one.

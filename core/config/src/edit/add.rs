@@ -87,7 +87,8 @@ pub fn add_server(text: &str, name: &str, entry: &NewServer) -> Result<String, E
         NewTarget::Http(remote) | NewTarget::Sse(remote) => Some(remote.url.as_str()),
         NewTarget::Stdio(_) | NewTarget::Cli(_) | NewTarget::OpenApi(_) => None,
     };
-    match refusal(&edited, name, url) {
+    // Any file: the rule for paths of the user's own file is checked when that file is read.
+    match refusal(&edited, name, url, Scope::Flag) {
         Some(problem) => Err(EditError::Refused { reason: problem.message, help: problem.help }),
         None => Ok(edited),
     }
@@ -252,19 +253,27 @@ fn insert(editing: &mut Editing<'_>, name: &str, mut entry: Table) -> Result<(),
 
 /// Returns the error that reading the new entry would report, if any.
 ///
-/// Variables are not known here, so an address that contains variables is not checked.
-pub fn refusal(edited: &str, name: &str, url: Option<&str>) -> Option<Problem> {
+/// Variables are not known here, so an address or a program that contains variables is not checked.
+/// `scope` is that of the file; a project's rules are not judged here.
+pub fn refusal(edited: &str, name: &str, url: Option<&str>, scope: Scope) -> Option<Problem> {
     let dialect = Some(Dialect::Native);
-    let file = SourceFile { dialect, ..SourceFile::new("", Scope::User, edited) };
+    let scope = if scope == Scope::Project { Scope::Flag } else { scope };
+    let file = SourceFile { dialect, ..SourceFile::new("", scope, edited) };
     let variable = |variable: &str| Some(variable.to_owned());
     let loaded =
         load(&[file], &Surroundings { variable: &variable, project_dir: "" }, &NativeFiles);
     let unsure = url.is_some_and(|url| url.contains("${"));
+    let varies = |problem: &Problem| {
+        let value = problem.place.as_ref();
+        let value = value.and_then(|at| edited.get(at.start..at.start + at.len));
+        value.is_some_and(|value| value.contains("${"))
+    };
     loaded.problems.into_iter().find(|problem| {
-        let about_url = problem.key.as_ref().and_then(|key| key.rsplit('.').next()) == Some("url");
+        let key = problem.key.as_ref().and_then(|key| key.rsplit('.').next());
+        let is_unknown = unsure && key == Some("url") || key == Some("command") && varies(problem);
         problem.severity == Severity::Error
             && problem.server.is_some()
             && problem.server == slug(name)
-            && !(unsure && about_url)
+            && !is_unknown
     })
 }

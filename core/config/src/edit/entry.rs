@@ -170,6 +170,9 @@ fn with_value(text: &str, name: &str, key: &str, new: Value) -> Result<String, E
         if table.get(parent.get()).is_none() {
             insert(table, parent.get(), Item::Value(InlineTable::new().into()));
         }
+        if parents.len() == 1 && parent.get() == "openapi" {
+            document_table(table.get_mut(parent.get()));
+        }
         let inner = table.get_mut(parent.get()).filter(|inner| inner.is_table_like());
         table = inner.ok_or_else(|| EditError::Unexpected {
             key: format!("servers.{name}.{}", walked.join(".")),
@@ -181,6 +184,17 @@ fn with_value(text: &str, name: &str, key: &str, new: Value) -> Result<String, E
         None => insert(table, last.get(), Item::Value(new)),
     }
     Ok(editing.finish())
+}
+
+/// Turns `openapi = "FILE"` into the table with the same meaning.
+fn document_table(openapi: Option<&mut Item>) {
+    if let Some(Item::Value(value)) = openapi
+        && let Some(document) = value.as_str().map(str::to_owned)
+    {
+        let mut table = InlineTable::new();
+        table.insert("document", document.into());
+        replace(value, table.into());
+    }
 }
 
 fn without_key(text: &str, name: &str, key: &str) -> Result<String, EditError> {

@@ -12,9 +12,9 @@ use crate::settings::server::{
     CliProgram, Fallback, KEYS_OF_KINDS, Kind, OpenApi, Program, Remote,
 };
 use crate::settings::server::{openapi, preset};
-use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Text;
+use crate::source::{Dialect, Scope};
 use crate::url;
 
 /// The kind of a server, and its target with secrets masked.
@@ -182,11 +182,33 @@ fn program(fields: &mut Fields<'_, '_>) -> Option<(Program, String)> {
         fields.report().add(problem, key.clone(), &arg.span);
     }
     let command = command(fields)?;
+    refuse_relative(fields, &command.value, cwd.as_deref());
     let mut target = vec![command.shown().to_owned()];
     target.extend(mask_arguments(args.iter().map(|arg| arg.value.shown())));
     let args = args.into_iter().map(|arg| arg.value.value.clone()).collect();
     let command = command.value.clone();
     Some((Program { command, args, env, cwd, env_passthrough }, target.join(" ")))
+}
+
+/// Reports a program whose path depends on the folder in which Capstan is started.
+///
+/// A file of the user applies in every folder: such a path would start the program that a folder
+/// of others has under this name. Files of projects are reviewed with the project.
+fn refuse_relative(fields: &mut Fields<'_, '_>, command: &str, cwd: Option<&str>) {
+    let is_relative = command.contains('/') && !command.starts_with(['/', '~']);
+    let is_fixed = cwd.is_some_and(|cwd| cwd.starts_with('/'));
+    let is_everywhere = match fields.report().file.scope {
+        Scope::Managed | Scope::User => true,
+        Scope::Flag | Scope::Project => false,
+    };
+    if is_relative && !is_fixed && is_everywhere {
+        let message = format!(
+            "`{}` is a relative path, which is another program in each folder",
+            fields.key("command")
+        );
+        let help = "write its whole path, beginning with `/`";
+        fields.problem("command", Problem::error(message).help(help));
+    }
 }
 
 fn command<'t>(fields: &mut Fields<'t, '_>) -> Option<&'t Text> {

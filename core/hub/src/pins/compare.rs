@@ -181,7 +181,10 @@ fn unexpected(rules: &PinRules, items: &[Item]) -> impl Iterator<Item = (String,
 
 fn say_broken(server: &ServerName, error: &StoreError) {
     let cause = error.cause.as_ref().map(ToString::to_string).unwrap_or_default();
-    warn!(%server, %error, cause, "its tools cannot be compared with their pins");
+    warn!(
+        %server, %error, cause,
+        "its tools cannot be compared with their pins; see `capstan doctor`"
+    );
 }
 
 #[cfg(test)]

@@ -164,7 +164,11 @@ impl Pins {
         let seen = Seen { items: Arc::clone(items), odd: Arc::new(odd), at: now, compared };
         let odd = Arc::clone(&seen.odd);
         let before = self.lock().insert(server.clone(), seen).map(|before| before.odd);
-        self.tell(server, before, &odd);
+        // Otherwise the warning about the store says it all.
+        if compared {
+            tell(server, before.as_deref(), &odd);
+        }
+        self.announce(server, before, &odd);
         odd
     }
 
@@ -200,13 +204,15 @@ impl Pins {
                 }
                 Some(_) | None => continue,
             };
-            self.tell(&server, Some(before), &odd);
+            if compared {
+                tell(&server, Some(&before), &odd);
+            }
+            self.announce(&server, Some(before), &odd);
         }
     }
 
-    /// Logs and announces changes in the standing of tools.
-    fn tell(&self, server: &ServerName, before: Option<Arc<Odd>>, odd: &Odd) {
-        tell(server, before.as_deref(), odd);
+    /// Announces changes in the standing of tools.
+    fn announce(&self, server: &ServerName, before: Option<Arc<Odd>>, odd: &Odd) {
         if let (Some(kept), true) = (&self.kept, before.is_some_and(|before| *before != *odd)) {
             self.version.fetch_add(1, Ordering::AcqRel);
             kept.changes.list_may_differ(server, Listing::Tools);
@@ -260,7 +266,8 @@ impl Pins {
                 (Verdict::Deny, format!("{why}; to pin it: capstan pins {server} --approve"))
             }
             Standing::Lost => {
-                let why = "pins were lost or cannot be read; pin the tools of this server once";
+                let why = "pins were lost or cannot be read; if capstan doctor finds no fault of the state \
+                           database, pin the tools of this server once";
                 (Verdict::Deny, format!("{why}: capstan pins {server} --approve"))
             }
             Standing::Unexpected => (Verdict::Deny, "expected_tools".to_owned()),

@@ -137,6 +137,8 @@ fn headers(one: &mut One<'_>) {
 /// Translates the approval modes of the server and of single tools.
 fn approvals(one: &mut One<'_>) -> Vec<AutoAllow> {
     let mut auto_allows = Vec::new();
+    let default = one.text("default_tools_approval_mode");
+    let asks_about_all = matches!(default, Some("prompt" | "writes"));
     if let Some(entry) = one.raw.get("default_tools_approval_mode") {
         let key = "default_tools_approval_mode";
         auto_allows.extend(approval(one, key, &entry.node, "*"));
@@ -145,7 +147,18 @@ fn approvals(one: &mut One<'_>) -> Vec<AutoAllow> {
     for (tool, entry) in &tools.entries {
         let settings = entry.node.as_table();
         let mode = settings.and_then(|settings| settings.get("approval_mode"));
-        if let Some(mode) = mode {
+        if let Some(mode) = mode
+            && asks_about_all
+            && mode.node.as_text() == Some("approve")
+        {
+            // A server's `ask` comes before its `allow`, so that the tool would be asked about.
+            let path = join(&join(&one.path, "tools"), tool);
+            let problem = Problem::warning(format!(
+                "`{path}` is not used: `default_tools_approval_mode` asks about every tool"
+            ));
+            let problem = problem.help("list the tools to ask about, instead of all");
+            one.report.add(problem, path, &mode.node.span);
+        } else if let Some(mode) = mode {
             auto_allows.extend(approval(one, "tools", &mode.node, &exactly(tool)));
         }
         let other = settings.map(|settings| settings.entries.keys());

@@ -73,8 +73,8 @@ impl FileRules {
     }
 
     /// Adds the restrictions to the entry of a server, or returns the reason why that is not
-    /// possible.
-    pub(super) fn apply(&self, carried: &mut Carried, of: Of<'_>) -> Result<(), String> {
+    /// possible. Returns a note for each part that was left out.
+    pub(super) fn apply(&self, carried: &mut Carried, of: Of<'_>) -> Result<Vec<String>, String> {
         if let Some(refused) = &self.refused {
             return Err(refused.clone());
         }
@@ -96,16 +96,44 @@ impl FileRules {
             }
         }
         self.ordered(carried, of)?;
+        let notes = self.add_default(carried)?;
+        carried.limits.clone_from(&self.limits);
+        Ok(notes)
+    }
+
+    /// Adds the default as a rule.
+    ///
+    /// In its file, a default comes after all rules. In a server's lists it is a rule itself, of
+    /// which `deny` comes before `ask` and `allow`, and `ask` before `allow`.
+    fn add_default(&self, carried: &mut Carried) -> Result<Vec<String>, String> {
+        let own = carried.keys.get("permissions").and_then(Json::as_object);
+        let has = |list: &str| {
+            let list = own.and_then(|rules| rules.get(list)).and_then(Json::as_array);
+            list.is_some_and(|rules| !rules.is_empty())
+        };
         match self.default {
             Some(DefaultRule::Always(Verdict::Allow)) | None => {}
+            Some(DefaultRule::Always(Verdict::Deny)) if has("ask") || has("allow") => {
+                return Err("`permissions.default = \"deny\"` of its file applies after the \
+                            server's own `ask` and `allow`, which its entry cannot express"
+                    .to_owned());
+            }
+            Some(DefaultRule::Always(Verdict::Ask)) if has("allow") => {
+                carried.drop_rules(Verdict::Allow);
+                carried.add_rules(Verdict::Ask, [json!("*")]);
+                return Ok(vec![
+                    "its `permissions.allow` is not imported: `permissions.default = \"ask\"` of \
+                     its file becomes a rule that asks about every tool"
+                        .to_owned(),
+                ]);
+            }
             Some(DefaultRule::Always(verdict)) => carried.add_rules(verdict, [json!("*")]),
             Some(DefaultRule::AskWrites) => {
                 let writes = json!({ "pattern": "*", "effect": effect_word(RuleEffect::Write) });
                 carried.add_rules(Verdict::Ask, [writes]);
             }
         }
-        carried.limits.clone_from(&self.limits);
-        Ok(())
+        Ok(Vec::new())
     }
 
     /// Refuses a command that the file's list does not contain.
@@ -194,6 +222,13 @@ impl FileRules {
 // === impl Carried ===
 
 impl Carried {
+    /// Removes a list of rules.
+    fn drop_rules(&mut self, verdict: Verdict) {
+        if let Some(Json::Object(rules)) = self.keys.get_mut("permissions") {
+            rules.remove(verdict.as_str());
+        }
+    }
+
     /// Adds rules for tools of the server.
     pub(super) fn add_rules(&mut self, verdict: Verdict, new: impl IntoIterator<Item = Json>) {
         let mut new = new.into_iter().peekable();

@@ -74,11 +74,16 @@ impl Limit {
             let known = native.iter().find(|it| (it.table, it.key) == (limit.table, limit.key));
             known.is_none_or(|known| limit.value.as_u64() < known.value.as_u64())
         });
-        let list = all.iter_mut().find(|limit| (limit.table, limit.key) == COMMANDS);
+        Self::allow(&mut all, commands);
+        all
+    }
+
+    /// Adds commands to the list of allowed ones, if there is one.
+    pub(super) fn allow(limits: &mut [Self], commands: impl Iterator<Item = String>) {
+        let list = limits.iter_mut().find(|limit| (limit.table, limit.key) == COMMANDS);
         if let Some(list) = list {
             list.add(commands.map(Json::String).collect());
         }
-        all
     }
 
     /// Adds another value: the smaller number counts, and lists are united.

@@ -39,7 +39,7 @@ use crate::dialects::AllDialects;
 pub use client_rules::ClientRules;
 pub use limits::{FormerLimit, Limit};
 pub use plan::{Plan, Row, State, Variable, plan};
-pub use secrets::Secrets;
+pub use secrets::{Secrets, literal_secrets};
 
 /// A server in a client's file.
 #[derive(Debug)]
@@ -196,7 +196,8 @@ pub(crate) fn entries(
         let mut read =
             Read { display: display.clone(), content: Content::Itself, target, notes, path };
         let unclear = unclear_name(display, servers, &conventions);
-        read.content = match (carry(display, entry, &habits), errors.first()) {
+        let carried = carry(display, entry, &habits, file.scope);
+        read.content = match (carried, errors.first()) {
             _ if is_itself(display, entry) => Content::Itself,
             _ if let Some(why) = &unclear => Content::Unusable(why.clone()),
             (_, Some(error)) => Content::Unusable(error.message.clone()),
@@ -210,8 +211,11 @@ pub(crate) fn entries(
                 let of = name.as_ref().map(|name| Of { name, display });
                 let applied =
                     rules.as_ref().zip(of).map(|(rules, of)| rules.apply(&mut carried, of));
-                let applied = applied.unwrap_or(Ok(()));
-                match applied.and_then(|()| client_rules.apply(&mut carried, display, file.scope)) {
+                let applied = applied.unwrap_or_else(|| Ok(Vec::new())).and_then(|mut notes| {
+                    notes.extend(client_rules.apply(&mut carried, display, file.scope)?);
+                    Ok(notes)
+                });
+                match applied {
                     Ok(notes) => {
                         read.notes.extend(notes);
                         Content::Usable(carried)
@@ -256,7 +260,12 @@ fn is_itself(display: &str, entry: &Entry) -> bool {
 }
 
 /// Converts an entry to native keys, or returns the reason why that is not possible.
-fn carry(display: &str, entry: &Entry, habits: &Habits<'_>) -> Result<Carried, String> {
+fn carry(
+    display: &str,
+    entry: &Entry,
+    habits: &Habits<'_>,
+    scope: Scope,
+) -> Result<Carried, String> {
     let table = entry.node.as_table().ok_or("it is not a table")?;
     let mut carried = Carried::default();
     let written = carried.table(table, habits).map_err(|NoWords(why)| why)?;
@@ -265,7 +274,7 @@ fn carry(display: &str, entry: &Entry, habits: &Habits<'_>) -> Result<Carried, S
     for key in order.chain(rest).collect::<Vec<String>>() {
         carried.keys.extend(written.get(&key).cloned().map(|value| (key, value)));
     }
-    match carried.fault(display) {
+    match carried.fault(display, scope) {
         Some(why) => Err(why),
         None => Ok(carried),
     }
@@ -325,9 +334,11 @@ impl Carried {
     }
 
     /// Returns the error that a native file with the entry would have, if any.
-    fn fault(&self, display: &str) -> Option<String> {
+    fn fault(&self, display: &str, scope: Scope) -> Option<String> {
         match add_table("", display, self.toml()) {
-            Ok(text) => refusal(&text, display, self.text("url")).map(|problem| problem.message),
+            Ok(text) => {
+                refusal(&text, display, self.text("url"), scope).map(|problem| problem.message)
+            }
             Err(error) => Some(error.to_string()),
         }
     }

@@ -181,6 +181,12 @@ fn native_limits(file: &SourceFile) -> Result<Vec<Limit>, Box<Problem>> {
 // === impl Plan ===
 
 impl Plan {
+    /// Adds commands to a list of allowed ones that the import writes, so that it does not stop the
+    /// servers that run them.
+    pub fn keep_running(&mut self, commands: impl Iterator<Item = String>) {
+        Limit::allow(&mut self.limits, commands);
+    }
+
     /// Returns the names of the servers that are written.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.new.iter().map(|(name, _)| name.as_str())

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use capstan_config::source::{Dialect, Scope, SourceFile};
 use capstan_model::secret::{MASK, is_secret_name};
 use capstan_safety::mask::{mask_argument, mask_arguments, mask_url};
 use serde_json::{Map, Value as Json};
 
-use super::Carried;
 use super::variables::variable_name;
+use super::{Carried, Content, entries};
 
 /// The handling of literal secrets in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,31 @@ pub enum Secrets {
 #[derive(Default)]
 pub(super) struct Vault {
     held: BTreeMap<String, String>,
+}
+
+/// The names of variables for the literal secrets in an entry of a native file.
+///
+/// `text` is a native file with the server.
+pub fn literal_secrets(server: &str, text: &str) -> Vec<String> {
+    let dialect = Some(Dialect::Native);
+    let file = SourceFile { dialect, ..SourceFile::new("", Scope::Flag, text) };
+    let carried =
+        entries(&file, "", &super::ClientRules::default()).unwrap_or_default().into_iter();
+    let carried = carried.filter_map(|read| match read.content {
+        Content::Usable(carried) => Some(carried),
+        Content::Itself | Content::Inside(_) | Content::Unusable(_) | Content::Restricted(_) => {
+            None
+        }
+    });
+    let mut vault = Vault::default();
+    let mut names = Vec::new();
+    for carried in carried {
+        names.extend(carried.referenced(server, &mut vault).1);
+        let document = carried.text("openapi").unwrap_or_default();
+        let replaced = replaced(document, &mask_url(document), &of(server, "key"), &mut vault);
+        names.extend(replaced.map(|(_, name)| name));
+    }
+    names
 }
 
 /// Authentication schemes before a credential.

@@ -14,6 +14,9 @@ use capstan_config::source::{SourceFile, Surroundings};
 use super::server::{Keys, One};
 use capstan_config::source::reader::Conventions;
 
+/// Keys under which programs keep their servers.
+const HOMES: [&str; 5] = ["mcpServers", "mcp_servers", "context_servers", "servers", "mcp"];
+
 /// A file being translated.
 pub(crate) struct Work<'a> {
     pub(crate) file: &'a SourceFile,
@@ -153,10 +156,28 @@ impl<'a> Work<'a> {
         self.tables.entry(name.to_owned()).or_default()
     }
 
+    /// Warns about a file that has its servers where another program looks for them.
+    fn other_program(&mut self, known: &[&'static str]) {
+        let Some(home) = known.first() else { return };
+        if known.iter().any(|key| self.raw.get(key).is_some()) {
+            return;
+        }
+        let is_home = |(key, _): &(&String, &Entry)| HOMES.contains(&key.as_str());
+        if let Some((key, entry)) = self.raw.entries.iter().find(is_home) {
+            let message = format!("`{key}` is not used: servers of this program are in `{home}`");
+            let problem = Problem::warning(message).help(
+                "this looks like a file of another program: name the file without `DIALECT:`, so \
+                 that Capstan detects it",
+            );
+            self.report.add(problem, key, &entry.key);
+        }
+    }
+
     /// Warns about keys of the file that look like misspellings of the known ones.
     ///
     /// All others belong to the rest of the program and are not checked.
     pub(crate) fn slips(&mut self, known: &[&'static str]) {
+        self.other_program(known);
         for (key, entry) in &self.raw.entries {
             if known.contains(&key.as_str()) {
                 continue;

@@ -8,7 +8,7 @@ use super::Options;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     capstan add time uvx mcp-server-time\n  \
-    capstan add -e DEBUG=1 files npx -y @modelcontextprotocol/server-filesystem .\n  \
+    capstan add -e DEBUG=1 files npx -y @modelcontextprotocol/server-filesystem ~/notes\n  \
     capstan add --transport http docs https://example.com/mcp --header 'X-Key: abc'\n  \
     capstan add pets --openapi apis/pets.yaml")]
 pub struct AddArgs {

@@ -10,12 +10,13 @@ use capstan_config::Scope;
 use capstan_config::edit::{
     NewDocument, NewProgram, NewRemote, NewServer, NewTarget, add_server, entry_text, put_server,
 };
+use capstan_import::servers::literal_secrets;
 use capstan_model::ServerName;
 use clap::Parser;
 
 use super::check::check;
-use super::networks;
 use super::options::{Own, own};
+use super::{fixed_paths, networks};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
 use crate::context::Context;
 use crate::exit::Exit;
@@ -111,10 +112,15 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     let scope = args.entry.scope.map(scope_of);
     let file = context.app.configs.target(scope);
     let mut server = read(context, args, &file)?;
+    let changes = fixed_paths::fix(context, &mut server, &file);
     // Validates the entry first, before any lookup or question.
-    add_server("", &args.name, &server)?;
+    let alone = add_server("", &args.name, &server)?;
+    if file.scope == Scope::Project && !context.is_attached() {
+        refuse_shared_secrets(&args.name, &alone)?;
+    }
     networks::allow(context, &args.name, &mut server).await?;
     if context.is_attached() {
+        changes.tell(context);
         return add_to_gateway(context, args, &server).await;
     }
     let before = context.app.configs.environment.files.read(&file.path)?.unwrap_or_default();
@@ -129,8 +135,17 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
     let done = if is_replaced { "replaced" } else { "added" };
     let at = if is_replaced { "in" } else { "to" };
     context.print.note(&format!("{done} `{}`{called} {at} {path} ({scope})", args.name));
+    changes.tell(context);
     warn_missing_program(context, &server);
-    context.print.note(&format!("next: `capstan tools {slug}` lists its tools"));
+    if let Some(number) = args.entry.timeout.as_ref().filter(|text| is_short(text)) {
+        context.print.warning(&format!("`--timeout {number}` is in milliseconds"));
+        context.print.hint(&format!("`--timeout {number}s` is in seconds"));
+    }
+    context.print.note(&if entry.approved {
+        format!("next: `capstan tools {slug}` lists its tools")
+    } else {
+        format!("next: `capstan trust` shows {path}, which is not trusted yet")
+    });
     if let Some(option) = stray_option(args) {
         let command = args.words.first().map_or("the server", String::as_str);
         context.print.hint(&format!(
@@ -147,6 +162,18 @@ pub(crate) async fn run(context: &Context, args: &AddArgs) -> Result<Exit, AppEr
         context.print.json(&told);
     }
     Ok(Exit::Ok)
+}
+
+/// Refuses an entry with secrets for a project's file, which others get with the project.
+fn refuse_shared_secrets(name: &str, entry: &str) -> Result<(), AppError> {
+    let secrets = literal_secrets(name, entry);
+    let Some(first) = secrets.first() else { return Ok(()) };
+    let what = if secrets.len() == 1 { "a secret" } else { "secrets" };
+    let message = format!("the entry has {what}, and a project's file is shared with others");
+    Err(AppError::usage(message).hint(format!(
+        "`--scope user` writes your own file; or set the variable `{first}`, and write \
+         '${{{first}}}' instead of its value"
+    )))
 }
 
 /// Refuses a name without letters, which says nothing in a list of tools.
@@ -253,6 +280,7 @@ fn read(context: &Context, args: &AddArgs, file: &ConfigFile) -> Result<NewServe
             return Err(AppError::usage(message).hint("remove one of them"));
         }
         (None, Some((target, rest))) => {
+            check_words(args, target, rest)?;
             check_command(target, location_of(args))?;
             target_of(entry, target, rest.to_vec(), location_of(args))?
         }
@@ -274,6 +302,17 @@ fn read(context: &Context, args: &AddArgs, file: &ConfigFile) -> Result<NewServe
     })
 }
 
+/// Refuses a whole command line as one word.
+fn check_words(args: &AddArgs, command: &str, rest: &[String]) -> Result<(), AppError> {
+    let is_line = command.contains(char::is_whitespace) && !command.contains('/');
+    if location_of(args) != Location::Here || !is_line || !rest.is_empty() {
+        return Ok(());
+    }
+    let first = command.split_whitespace().next().unwrap_or_default();
+    let message = format!("the command is one word with spaces, not a program such as `{first}`");
+    Err(AppError::usage(message).hint("give its words separately, without the quotes"))
+}
+
 /// Refuses a command that can only be a mistake: an option, or an address of another kind.
 fn check_command(command: &str, location: Location) -> Result<(), AppError> {
     if location == Location::Here && command.starts_with('-') {
@@ -281,6 +320,13 @@ fn check_command(command: &str, location: Location) -> Result<(), AppError> {
         return Err(AppError::usage(message).hint(
             "write `capstan add [OPTIONS] NAME COMMAND…`; `capstan add --help` lists the options",
         ));
+    }
+    let slip = ["http:/", "https:/"].into_iter().find_map(|start| {
+        command.strip_prefix(start).filter(|rest| !rest.starts_with('/')).map(|rest| (start, rest))
+    });
+    if let Some((start, rest)) = slip {
+        let message = format!("`{start}` is not an address");
+        return Err(AppError::usage(message).hint(format!("did you mean `{start}/{rest}`?")));
     }
     let scheme = command.split_once("://").map(|(scheme, _)| scheme);
     let is_sign = |sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '+' | '-' | '.');
@@ -418,6 +464,11 @@ fn header(text: &str) -> Result<(String, String), AppError> {
         // The value may be a secret, so it is not repeated.
         _ => Err(AppError::usage("a header is not written as 'KEY: VALUE'").hint(AS_HEADER)),
     }
+}
+
+/// True for a bare number that was probably meant in seconds.
+fn is_short(timeout: &str) -> bool {
+    timeout.parse().is_ok_and(|milliseconds: u64| milliseconds < 1000)
 }
 
 /// Parses a duration; a bare number is milliseconds, for compatibility with earlier versions of the

@@ -18,7 +18,9 @@ use super::audit_csv as csv;
 const POLL: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(context: &Context, args: &AuditArgs) -> Result<Exit, AppError> {
-    let setup = context.setup()?;
+    let setup = context.setup_untold()?;
+    // Problems of servers do not concern the log.
+    context.tell_problems(&setup, |problem| problem.server.is_none());
     let show = match (args.csv, context.print.wants_json()) {
         (true, true) => return Err(AppError::usage("`--csv` and `--json` exclude each other")),
         (true, false) => Show::Csv,

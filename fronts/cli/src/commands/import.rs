@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use capstan_app::{AppError, ConfigFile};
-use capstan_config::{Dialect, Scope, SourceFile};
+use capstan_config::{Dialect, Kind, Scope, Server, SourceFile};
 use capstan_import::Client;
 use capstan_import::servers::{
     Found, Plan, Projects, Row, Secrets, State, Variable, find, plan, unreadable,
@@ -30,9 +30,14 @@ pub(crate) async fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Ap
             context.app.clients.text(&file.path)?,
         )
     };
+    // A project's list applies to the servers of its own file only.
+    let commands = if scope == Scope::User { own_commands(context)? } else { Vec::new() };
     let planned = |choice| -> Result<Plan, AppError> {
         let plan = plan(search(context, args, scope), &native, choice);
-        plan.map_err(|problem| AppError::problems(vec![*problem], vec![native.clone()]))
+        let mut plan =
+            plan.map_err(|problem| AppError::problems(vec![*problem], vec![native.clone()]))?;
+        plan.keep_running(commands.iter().cloned());
+        Ok(plan)
     };
     let choice = chosen(args.secrets, &file);
     let mut made = planned(choice)?;
@@ -42,6 +47,7 @@ pub(crate) async fn run(context: &Context, args: &ImportArgs) -> Result<Exit, Ap
     let asks = !args.yes && !args.dry_run && is_watched(context);
     show(context, &made, &file);
     if made.names().next().is_none() {
+        refuse_unreadable(context, &made)?;
         finish(context, &made, &file, Outcome::Nothing);
         return Ok(Exit::Ok);
     }
@@ -74,6 +80,19 @@ enum Outcome {
     /// The plan was only shown.
     Planned,
     Written,
+}
+
+/// The commands of the user's servers, in whichever file they are.
+fn own_commands(context: &Context) -> Result<Vec<String>, AppError> {
+    let setup = context.app.configs.load(&context.selection)?;
+    let entries = setup.loaded.config.servers.values();
+    let own = entries.filter(|entry| entry.origin.scope == Scope::User);
+    let command = |server: &Server| match &server.kind {
+        Kind::Stdio(program) => Some(program.command.clone()),
+        Kind::Cli(cli) => Some(cli.program.command.clone()),
+        Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_) => None,
+    };
+    Ok(own.filter_map(|entry| command(entry.status.as_ref().ok()?)).collect())
 }
 
 /// Finds the servers of the clients.
@@ -173,6 +192,24 @@ pub(super) fn refuse_open_secrets(
         return Err(AppError::usage(message).hint(format!("`chmod 600 {path}`, or {hint}")));
     }
     Ok(())
+}
+
+/// Fails if a client's file cannot be read at all, so that its servers are not known.
+fn refuse_unreadable(context: &Context, made: &Plan) -> Result<(), AppError> {
+    let unread = made.rows.iter().find_map(|row| match &row.state {
+        State::Unusable { reason } if row.server.is_empty() => Some((&row.file, reason)),
+        State::Unusable { .. }
+        | State::New { .. }
+        | State::Same { .. }
+        | State::Differs { .. }
+        | State::Itself
+        | State::ReadDirectly
+        | State::Inside { .. } => None,
+    });
+    let Some((file, reason)) = unread else { return Ok(()) };
+    let file = context.app.clients.shown_path(file);
+    Err(AppError::config(format!("{file} cannot be read: {reason}"))
+        .hint("repair the file, then import again"))
 }
 
 /// Reports that no servers were found.

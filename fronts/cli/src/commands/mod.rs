@@ -14,6 +14,7 @@ mod doctor;
 mod edit;
 mod enable;
 mod explained;
+mod fixed_paths;
 mod get;
 mod import;
 mod install;

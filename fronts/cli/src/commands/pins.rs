@@ -185,7 +185,8 @@ fn difference(review: &Review) -> String {
 
 fn broken(error: &StoreError) -> AppError {
     let cause = error.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
-    AppError::internal(format!("{error}{cause}"))
+    AppError::config(format!("{error}{cause}"))
+        .hint("`capstan doctor` shows what is wrong with the state folder, and how to repair it")
 }
 
 // === impl Checked ===

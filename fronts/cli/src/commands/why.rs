@@ -2,6 +2,7 @@
 
 use capstan_app::{AppError, HubPurpose};
 use capstan_hub::{Call, EntryPoint, Explanation, Hub};
+use capstan_model::name::SEPARATOR;
 use capstan_model::{CallError, Caller, Kind, Target, Verdict};
 use capstan_text::clean::one_line;
 use capstan_wire::Json;
@@ -27,12 +28,30 @@ pub(crate) async fn run(context: &Context, args: &WhyArgs) -> Result<Exit, AppEr
     let arguments = read_arguments(&args.arguments, &args.tool).await?;
     let door = args.who.door();
     let caller = door.caller(args.who.caller.as_deref(), args.who.role.clone());
-    let setup = context.setup()?;
+    let setup = context.setup_untold()?;
+    let named = args.tool.trim_start_matches('@').split_once(SEPARATOR).map(|(server, _)| server);
+    context.tell_problems(&setup, |problem| match (&problem.server, named) {
+        (Some(server), Some(named)) => server.as_str() == named,
+        // No server is named, so any server with a problem may be the intended one.
+        (Some(_), None) | (None, _) => true,
+    });
     let hub = context.hub(&setup, HubPurpose::Calls)?;
     explained::tell_unknown_roles(&context.print, &setup, &args.who.role);
     let waiting = Spinner::new(&context.print, "starting the server");
-    let mut explained = explain(hub, &caller, &args.tool, &arguments).await?;
+    let explained = explain(hub, &caller, &args.tool, &arguments).await;
     drop(waiting);
+    let mut explained = match explained {
+        Err(CallError::Unknown { .. }) if setup.server(&args.tool).is_ok() => {
+            let server = &args.tool;
+            return Err(AppError::usage(format!("`{server}` is a server, not a tool")).hint(
+                format!(
+                    "`capstan why {server}__TOOL` explains a tool; `capstan tools {server}` lists \
+                     them"
+                ),
+            ));
+        }
+        explained => explained?,
+    };
     if !args.arguments.is_empty() {
         // Arguments were given, so other arguments do not matter.
         explained.by_arguments.clear();

@@ -58,7 +58,7 @@ keys! {
         r#type: WordSchema<Transport>;
         /// An alias of `type`.
         transport: WordSchema<Transport>;
-        /// The program to start: a path, or a name that is looked up in `PATH`.
+        /// The program to start: a name that is looked up in `PATH`, or a path, which must be absolute in your own file unless `cwd` is.
         command: String;
         /// The arguments of the program. Each is passed unchanged; no shell is involved.
         args: Vec<String>;
