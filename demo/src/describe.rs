@@ -15,7 +15,7 @@ pub(crate) struct Tool {
     pub(crate) effect: Effect,
 }
 
-/// What a tool does to the world it lives in.
+/// The effect of a tool on the world around it.
 #[derive(Clone, Copy)]
 pub(crate) enum Effect {
     Reads,
@@ -29,7 +29,7 @@ pub(crate) enum Event {
     ResourcesChanged,
 }
 
-/// What a tool answers.
+/// The answer of a tool.
 pub(crate) struct Answer {
     pub(crate) content: Vec<Value>,
     pub(crate) structured: Option<Value>,

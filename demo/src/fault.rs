@@ -51,7 +51,7 @@ impl Fault {
         move |cause| Self::Io { action, path: path.clone(), cause }
     }
 
-    /// What the client is told: the failure with its cause.
+    /// The text for the client: the failure with its cause.
     pub(crate) fn words(&self) -> String {
         match self.source() {
             Some(cause) => format!("{self}: {cause}"),

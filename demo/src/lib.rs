@@ -78,7 +78,7 @@ impl Demo {
         }
     }
 
-    /// What the server is good for, in one line.
+    /// The purpose of the server, in one line.
     pub fn description(self) -> &'static str {
         match self {
             Self::Files => "Lists, reads and searches the files below one folder; changes nothing",

@@ -1,4 +1,4 @@
-//! What every demo server is made of: the trait one implements and the loop that serves it.
+//! The frame of a demo server: the trait that it implements and the loop that serves it.
 //!
 //! Read [`session`] for the protocol itself.
 
@@ -16,7 +16,7 @@ use session::Session;
 
 pub(crate) use session::MODERN;
 
-/// What one server adds to the loop.
+/// The part of a server that the loop calls.
 pub(crate) trait Server {
     fn profile(&self) -> Profile;
     fn tools(&self) -> Vec<Tool>;
@@ -49,7 +49,7 @@ pub(crate) trait Server {
     }
 }
 
-/// What a server says about itself.
+/// The description that a server gives of itself.
 #[derive(Clone, Copy)]
 pub(crate) struct Profile {
     pub(crate) name: &'static str,

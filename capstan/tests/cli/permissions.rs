@@ -75,7 +75,7 @@ fn an_explicit_ask_stops_what_no_terminal_can_answer_and_says_what_to_do() {
     ] {
         let ended = ends_with(run(&world, words), 6);
         let said = format!("{}{}", ended.stdout, ended.stderr);
-        says(&said, &format!("needs an approval by rule `{rule}`, and there was nobody to ask"));
+        says(&said, &format!("needs an approval by rule `{rule}`, and no approver is available"));
         says(&said, "the operator can run it on a terminal, which asks (`--yes` answers there)");
         says(&said, &format!("change the rule `{rule}`"));
         assert_eq!(last_entry(&world)["approval"], "nobody", "{words}");

@@ -4,7 +4,7 @@
 //! answers; it cannot reach a server or a connection:
 //!
 //! ```compile_fail,E0616
-//! // `offset_of` needs the right to the field and none to its type, which is private as well.
+//! // `offset_of` compiles only where the field is visible; its type does not matter.
 //! const REACHED: usize = std::mem::offset_of!(capstan_hub::Hub, servers);
 //! ```
 

@@ -171,7 +171,7 @@ impl Hub {
     /// Says to a server that the folders of its client have changed. Starts nothing.
     ///
     /// # Errors
-    /// Never with servers that take no answer to it.
+    /// When there is no such server, or the message cannot be sent.
     pub async fn roots_changed(&self, server: &ServerName) -> Result<(), CallError> {
         self.server(server)?.inform(&System::roots_changed()).await
     }

@@ -93,6 +93,12 @@ pub enum CallError {
         /// The time until there is room for the next call.
         free_in: Duration,
     },
+    /// The call was not sent: the definition of its item is no longer the one that was decided on.
+    #[error("the definition of `{item}` changed after the decision; nothing was sent")]
+    DefinitionChanged {
+        /// The item asked for.
+        item: String,
+    },
     /// The call was not made: it cannot be recorded, and the operator requires a record.
     #[error("the call was refused, because the audit log cannot be written: {reason}")]
     Unrecordable {
@@ -214,13 +220,13 @@ pub enum CallError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unapproved {
     /// No person could be asked.
-    #[error("and there was nobody to ask")]
+    #[error("and no approver is available")]
     Nobody,
     /// The client answered the question with a no. It does not say if its user saw the question.
     #[error("and the client declined; a client that runs without a user declines by itself")]
     ClientDeclined,
     /// Everyone who could be asked was silent for this long.
-    #[error("and nobody answered within {}s", .0.as_secs())]
+    #[error("and no answer came within {}s", .0.as_secs())]
     Unanswered(Duration),
 }
 
@@ -263,9 +269,10 @@ impl CallError {
             | Self::AddressBlocked { .. }
             | Self::LedElsewhere { .. } => ErrorCode::PolicyBlocked,
             Self::QuotaExceeded { .. } | Self::RateExceeded { .. } => ErrorCode::QuotaBlocked,
-            Self::Unreachable { .. } | Self::TimedOut { .. } | Self::Unrecordable { .. } => {
-                ErrorCode::Transient
-            }
+            Self::Unreachable { .. }
+            | Self::TimedOut { .. }
+            | Self::DefinitionChanged { .. }
+            | Self::Unrecordable { .. } => ErrorCode::Transient,
             // For the caller these are the same: the call may have run, and its outcome is not
             // known.
             Self::OutcomeUnknown { .. } | Self::Unrecorded { .. } | Self::Stopped => {
@@ -302,6 +309,7 @@ impl CallError {
             | Self::LedElsewhere { .. }
             | Self::Unauthorized { .. }
             | Self::RateLimited { .. }
+            | Self::DefinitionChanged { .. }
             | Self::Unrecordable { .. }
             | Self::Unrecorded { .. }
             | Self::Stopped
@@ -427,6 +435,11 @@ mod tests {
                 },
                 "the rate of 2 calls in 60s for this caller is used up: be kind",
                 (ErrorCode::QuotaBlocked, true),
+            ),
+            (
+                CallError::DefinitionChanged { item: "files__read".to_owned() },
+                "the definition of `files__read` changed after the decision; nothing was sent",
+                (ErrorCode::Transient, true),
             ),
             (
                 CallError::Unrecordable { reason: reason() },

@@ -30,6 +30,9 @@ impl CallError {
                 let seconds = free_in.as_millis().div_ceil(1000).max(1);
                 Some(format!("try again in {seconds}s, or change `rates` under `[tools]`"))
             }
+            Self::DefinitionChanged { .. } => {
+                Some("list the server's items and call it again".to_owned())
+            }
             Self::Unrecordable { .. } | Self::Unrecorded { .. } => {
                 Some("free disk space, or set `on_full = \"degrade\"` under `[audit]`".to_owned())
             }

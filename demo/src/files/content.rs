@@ -1,4 +1,4 @@
-//! What is in a file: text by lines, other bytes whole, never more than a bounded amount.
+//! The content of a file: text by lines, other bytes whole, never more than a bounded amount.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

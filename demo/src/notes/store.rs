@@ -34,7 +34,7 @@ pub(super) struct Note {
     pub(super) created: Timestamp,
 }
 
-/// What the file holds.
+/// The content of the file.
 #[derive(Serialize, Deserialize)]
 struct Shelf {
     /// Never given twice, so that an old reference cannot reach a new note.

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, Read};
 /// Longest message, in bytes without its newline.
 pub(crate) const MAX_LINE: u64 = 1024 * 1024;
 
-/// What the input holds next.
+/// The next piece of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A line without its newline.

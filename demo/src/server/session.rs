@@ -44,7 +44,7 @@ pub(super) struct Session<S, W> {
     legacy: Option<&'static str>,
     /// The ids of `subscriptions/listen` requests that want changes of the resource list.
     listeners: Vec<Value>,
-    /// What to tell once the response that is being made is out.
+    /// Messages to send after the current response.
     event: Option<Event>,
 }
 
@@ -95,7 +95,7 @@ impl<S: Server, W: Write> Session<S, W> {
         }
     }
 
-    /// What to send back for a message, if anything.
+    /// The response to a message, if it has one.
     fn answer(&mut self, message: Value) -> Option<Value> {
         let Value::Object(mut message) = message else {
             return Some(unreadable(-32600, "a message is an object"));

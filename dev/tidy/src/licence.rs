@@ -4,7 +4,7 @@ use std::iter::Peekable;
 
 /// Whether the expression can be met with the licences of the list alone.
 ///
-/// What is no licence expression is not met. The old form `MIT/Apache-2.0` means a choice.
+/// A text that is no licence expression is not met. The old form `MIT/Apache-2.0` means a choice.
 pub fn met(expression: &str, allowed: &[String]) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let mut words = spaced.split_whitespace().peekable();

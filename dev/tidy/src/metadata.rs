@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::tree;
 
-/// What cargo knows of the workspace, for this machine's platform.
+/// The metadata that cargo has of the workspace, for this machine's platform.
 #[derive(Debug, Deserialize)]
 pub struct Metadata {
     /// Our crates and all that they use.
@@ -30,9 +30,9 @@ pub struct Package {
     pub source: Option<String>,
     /// Its manifest.
     pub manifest_path: String,
-    /// What its manifest asks for.
+    /// The dependencies in its manifest.
     pub dependencies: Vec<Dependency>,
-    /// What each of its features switches on.
+    /// The features and dependencies that each of its features switches on.
     pub features: HashMap<String, Vec<String>>,
 }
 

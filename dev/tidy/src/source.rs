@@ -52,7 +52,7 @@ pub fn mentions(code: &str, words: &[&str]) -> Vec<Finding> {
     found
 }
 
-/// What is being left out.
+/// The part that is being left out.
 enum Skip {
     /// One item, up to the line that ends it at this depth.
     Item { indent: usize },
@@ -63,7 +63,7 @@ enum Skip {
 // === impl Skip ===
 
 impl Skip {
-    /// What is still to be left out after this line.
+    /// The part that is still to be left out after this line.
     fn after(self, line: &str) -> Option<Self> {
         let Self::Item { indent: depth } = self else { return Some(self) };
         let text = line.trim();
@@ -124,7 +124,7 @@ fn imports(code: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// What a line imports, if it begins an import.
+/// The path that a line imports, if it begins an import.
 fn import(line: &str) -> Option<&str> {
     let visible = ["", "pub ", "pub(crate) ", "pub(super) "];
     visible.iter().find_map(|v| line.strip_prefix(v)?.strip_prefix("use "))

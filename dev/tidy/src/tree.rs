@@ -15,7 +15,7 @@ const DOTTED: &[&str] = &[".ci", ".config", ".github"];
 pub struct File {
     /// Where it is, from the root, with `/` between the folders.
     pub path: String,
-    /// What it says.
+    /// Its text.
     pub text: String,
 }
 

@@ -103,7 +103,7 @@ pub enum Command {
     /// Show the effects of tools, and check permissions of callers
     #[command(subcommand)]
     Acl(AclCommand),
-    /// Show tools whose definition differs from its pin, and pin new definitions
+    /// Show tools whose definition differs from the pinned one, and pin new definitions
     Pins(PinsArgs),
     /// Test rules with cases, or with past calls
     #[command(subcommand)]
@@ -132,7 +132,7 @@ pub enum ProviderArg {
     /// Gemini and Vertex AI.
     Gemini,
     /// `OpenAI` and providers with the same API.
-    #[value(name = "openai")]
+    #[value(name = "openai", help = "OpenAI and providers with the same API")]
     OpenAi,
     /// Anthropic.
     Anthropic,
@@ -152,7 +152,7 @@ pub struct ReadingArgs {
 /// The time to wait for servers.
 #[derive(Clone, Debug, Default, Args)]
 pub struct WaitArgs {
-    /// Time to wait for servers that are asked, such as 30s [default: 8s, and until the first of them has answered]
+    /// Longest wait for servers, such as 30s [default: 8s, longer until the first one answers]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait: Option<Duration>,
 }
@@ -257,7 +257,7 @@ pub struct DoctorArgs {
     /// Exit with an error if there are problems
     #[arg(long)]
     pub strict: bool,
-    /// Time to wait for each server, such as 30s
+    /// Longest wait for each server, such as 1m [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait: Option<Duration>,
 }

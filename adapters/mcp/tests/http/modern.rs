@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use capstan_hub::ports::Backend;
+use capstan_hub::{ApprovalFrom, Call, ExtensionMethod, ExtensionNotification, SideOp};
 use capstan_mcp::{Era, HttpSettings};
+use capstan_model::{CallError, Caller, ErrorCode, Front, ItemId, Kind, Target};
+use capstan_wire::Json;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -89,7 +92,7 @@ async fn a_tool_whose_headers_have_changed_is_decided_on_again_before_it_runs() 
     let scene = Scene::new(&peer);
     // The old verdict was about another definition.
     let refused = scene.call("do", json!({"a": "x"})).await.unwrap_err();
-    assert!(refused.contains("its definition has changed"), "{refused}");
+    assert!(refused.contains("changed after the decision"), "{refused}");
     assert_eq!(peer.of("tools/call").len(), 1);
     assert_eq!(scene.call("do", json!({"a": "x"})).await.unwrap(), "done");
     assert_eq!(peer.of("tools/call").len(), 2);
@@ -256,4 +259,42 @@ async fn a_stream_that_breaks_off_is_not_taken_up_again() {
     assert!(error.starts_with("outcome_unknown"), "{error}");
     assert!(peer.of("GET").is_empty());
     assert_eq!(peer.of("tools/call").len(), 1);
+}
+
+/// Sends a request of an extension to the server.
+async fn extension(scene: &Scene, op: SideOp) -> Result<Json, CallError> {
+    let id = ItemId { server: scene.server.name().clone(), item: op.own_item().unwrap() };
+    let call = Call::new(Caller::operator(Front::Cli), Target::exact(Kind::Tool, id), None);
+    let session = scene.hub.session();
+    scene.hub.begin(&call).side(&session, call, op, ApprovalFrom::Memory, None).await
+}
+
+#[tokio::test]
+async fn a_method_of_an_extension_that_is_lost_may_have_run_unless_it_only_reads() {
+    let peer = Peer::new(|seen| match seen.method() {
+        "acme/write" | "skills/list" => Answer::status(200).then(Step::Cut),
+        _ => modern(seen),
+    })
+    .await;
+    let scene = Scene::new(&peer);
+    for (method, code, retryable) in [
+        ("acme/write", ErrorCode::OutcomeUnknown, false),
+        ("skills/list", ErrorCode::Transient, true),
+    ] {
+        let method = ExtensionMethod::parse(method).unwrap();
+        let op = SideOp::Extension { method, params: Json::empty_object() };
+        let error = extension(&scene, op).await.unwrap_err();
+        assert_eq!((error.code(), error.retryable()), (code, retryable), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_notification_that_a_modern_server_does_not_take_fails() {
+    let peer = Peer::new(modern).await;
+    let scene = Scene::new(&peer);
+    let method = ExtensionNotification::parse("notifications/acme/changed").unwrap();
+    let op = SideOp::Notify { method, params: Json::empty_object() };
+    let error = extension(&scene, op).await.unwrap_err();
+    assert_eq!(error.code(), ErrorCode::NotFound, "{error}");
+    assert!(peer.of("notifications/acme/changed").is_empty());
 }

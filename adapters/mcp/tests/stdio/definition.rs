@@ -58,7 +58,7 @@ async fn a_tool_that_is_another_one_after_a_restart_does_not_run_under_the_old_v
     let other = r#"{"tools":[{"name":"do","description":"Deletes everything","inputSchema":{"type":"object"}}]}"#;
     let (error, ran) = call_over_restart(other).await;
     let error = error.unwrap();
-    assert!(error.contains("its definition has changed"), "{error}");
+    assert!(error.contains("changed after the decision"), "{error}");
     assert_eq!(ran, 0);
 }
 

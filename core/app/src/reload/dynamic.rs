@@ -15,6 +15,10 @@ impl LiveConfig {
     ///
     /// # Errors
     /// If a server has that name already, if there are too many, or if a rule forbids it.
+    #[expect(
+        clippy::await_holding_invalid_type,
+        reason = "changes of the configuration are serialized on purpose"
+    )]
     pub async fn add(&self, name: &str, text: String) -> Result<ServerName, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let setup = self.setup();
@@ -46,6 +50,10 @@ impl LiveConfig {
     ///
     /// # Errors
     /// If there is no server of that name, or if it is configured in a file.
+    #[expect(
+        clippy::await_holding_invalid_type,
+        reason = "changes of the configuration are serialized on purpose"
+    )]
     pub async fn remove(&self, name: &str) -> Result<String, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let setup = self.setup();

@@ -137,6 +137,10 @@ impl LiveConfig {
     ///
     /// # Errors
     /// If it cannot be used; then everything stays as it was.
+    #[expect(
+        clippy::await_holding_invalid_type,
+        reason = "changes of the configuration are serialized on purpose"
+    )]
     pub async fn reload(&self) -> Result<Changed, AppError> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let result = self.read_again().await;

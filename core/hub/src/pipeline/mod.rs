@@ -9,8 +9,7 @@
 //! `wake` takes is carried to `screen`. A [`Ticket`] cannot be made outside this module:
 //!
 //! ```compile_fail,E0616
-//! // `offset_of` needs the right to the field and none to the types of the others, of which the
-//! // lease is private as well.
+//! // `offset_of` compiles only where the field is visible; types of other fields do not matter.
 //! const FORGED: usize = std::mem::offset_of!(capstan_hub::Ticket, id);
 //! ```
 //!

@@ -91,6 +91,17 @@ pub(super) fn check_size(
     Ok(())
 }
 
+/// Returns the answer to a request that is not a call, which is never streamed.
+pub(super) fn not_streamed(server: &ServerName, answer: Answer) -> Result<Json, CallError> {
+    match answer {
+        Answer::Whole(answer) => Ok(answer),
+        Answer::Streaming(_) => {
+            let problem = "a streamed answer to a request that is not a call".to_owned();
+            Err(CallError::Protocol { server: server.clone(), problem })
+        }
+    }
+}
+
 /// Checks that the result is an object, as every revision requires.
 fn check_kind(server: &ServerName, result: &Json) -> Result<(), CallError> {
     if result.as_bytes().starts_with(b"{") {

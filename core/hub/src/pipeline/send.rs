@@ -89,11 +89,7 @@ async fn compare(lease: &mut Lease, ticket: &Ticket) -> Result<(), CallError> {
         lease.agree(listing, &ticket.id().item, ticket.definition()).await;
         return Ok(());
     }
-    let problem =
-        "its definition has changed since the call was decided on, and nothing was sent; \
-                   list the server's items and call it again"
-            .to_owned();
-    Err(CallError::InvalidArguments { item: ticket.id().to_string(), problem })
+    Err(CallError::DefinitionChanged { item: ticket.id().to_string() })
 }
 
 /// Sends a call as a span of its trace. The server receives the span's trace context.

@@ -15,12 +15,12 @@ use super::extension::{ExtensionMethod, ExtensionNotification};
 use super::outgoing::Outgoing;
 use super::permit::permit;
 use super::record::Record;
-use super::screen::check_size;
+use super::screen::{check_size, not_streamed};
 use super::settle::unlisted;
 use crate::catalog::typed;
 use crate::hub::Hub;
 use crate::ports::{Approver, Lane};
-use crate::{Answer, BackChannel, Call, Ground, Part, Session, Unattended};
+use crate::{BackChannel, Call, Ground, Part, Session, Unattended};
 
 /// The parts of the params of a completion that decisions read, with their protected members.
 const COMPLETED: [(&str, &[&str]); 3] = [
@@ -250,17 +250,11 @@ impl Hub {
             Some(lease) => lease,
             None => server.wake(admission.lane).await?,
         };
-        match lease.send(Outgoing::side(&admission)).await? {
-            Answer::Whole(answer) => {
-                let item = || format!("{} {}", admission.id, admission.op.method());
-                check_size(self.limits.max_answer, item, answer.len())?;
-                Ok(answer)
-            }
-            Answer::Streaming(_) => Err(CallError::Protocol {
-                server: admission.id.server,
-                problem: "a streamed answer to a request that is not a call".to_owned(),
-            }),
-        }
+        let answer = lease.send(Outgoing::side(&admission)).await?;
+        let answer = not_streamed(&admission.id.server, answer)?;
+        let item = || format!("{} {}", admission.id, admission.op.method());
+        check_size(self.limits.max_answer, item, answer.len())?;
+        Ok(answer)
     }
 }
 

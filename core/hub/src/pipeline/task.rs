@@ -11,11 +11,11 @@ use super::admit::recordable;
 use super::attempt::{Attempt, OpenAttempt};
 use super::outgoing::{Outgoing, TaskOp, TaskRequest, TaskSubscription};
 use super::record::Record;
-use super::screen::check_size;
+use super::screen::{check_size, not_streamed};
 use crate::hub::Hub;
 use crate::life::Server;
 use crate::ports::{BoxFuture, Lane, Subscriber};
-use crate::{Answer, BackChannel, Call, Outcome, Requester};
+use crate::{BackChannel, Call, Outcome, Requester};
 
 /// A caller's right to a task that their call has become. Only `screen` creates one.
 #[derive(Debug)]
@@ -222,11 +222,5 @@ impl Hub {
 
 async fn send(server: &Arc<Server>, lane: Lane, outgoing: Outgoing<'_>) -> Result<Json, CallError> {
     let lease = server.wake(lane).await?;
-    match lease.send(outgoing).await? {
-        Answer::Whole(answer) => Ok(answer),
-        Answer::Streaming(_) => Err(CallError::Protocol {
-            server: server.name().clone(),
-            problem: "a streamed answer to a request that is not a call".to_owned(),
-        }),
-    }
+    not_streamed(server.name(), lease.send(outgoing).await?)
 }

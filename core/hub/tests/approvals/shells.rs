@@ -116,10 +116,10 @@ async fn a_call_that_its_client_declines_does_not_run_until_the_operator_approve
 async fn a_refusal_says_how_long_nobody_answered() {
     let mut scene = Scene::new();
     let waited = scene.call("files__write", "{}").await.unwrap_err().to_string();
-    assert!(waited.ends_with(", and nobody answered within 15s"), "{waited}");
+    assert!(waited.ends_with(", and no answer came within 15s"), "{waited}");
     scene.restart("1", Duration::ZERO);
     let at_once = scene.call("files__write", "{}").await.unwrap_err().to_string();
-    assert!(at_once.ends_with(", and there was nobody to ask"), "{at_once}");
+    assert!(at_once.ends_with(", and no approver is available"), "{at_once}");
 }
 
 #[tokio::test(start_paused = true)]

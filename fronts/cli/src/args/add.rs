@@ -87,7 +87,7 @@ pub struct AfterUrl {
 /// Whether servers are connected once after they were added.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct CheckArgs {
-    /// Connect the servers once, so that clients find their tools at once [default: on a terminal]
+    /// Connect to the servers now and save their tools for clients [default: on a terminal]
     #[arg(long, conflicts_with = "no_check")]
     pub check: bool,
     /// Do not connect the servers

@@ -6,11 +6,10 @@ use clap::{Args, Subcommand};
 /// Approval on the terminal.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct AskArgs {
-    /// Ask on the terminal also if only the default requires approval; without a terminal the call is
-    /// refused
+    /// Ask for approval even if no rule matches the call; without a terminal, the call is refused
     #[arg(long)]
     pub ask: bool,
-    /// Answer yes on the terminal if a rule asks; without a terminal the call is refused
+    /// Approve the call if a rule asks; works only on a terminal
     #[arg(long, short, conflicts_with = "ask")]
     pub yes: bool,
 }

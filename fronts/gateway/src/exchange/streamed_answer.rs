@@ -57,6 +57,16 @@ pub(crate) enum Form {
 #[error("an answer was interrupted while it was sent")]
 pub struct Cut(#[source] Option<CallError>);
 
+/// The beginning of an answer.
+pub(crate) enum Begun {
+    /// An answer that is sent while it arrives.
+    Streamed(StreamedAnswer),
+    /// A complete answer.
+    Whole(Screened),
+    /// No answer.
+    Failed(CallError),
+}
+
 /// Streams an answer if its client accepts that; otherwise waits for the complete answer.
 ///
 /// Metrics and the span of the call record its end.
@@ -67,7 +77,7 @@ pub(crate) async fn begin(
     counted: CallTimer,
     span: Option<Box<dyn Span>>,
     hub: &Arc<Hub>,
-) -> Result<StreamedAnswer, Result<Screened, CallError>> {
+) -> Begun {
     let told = move |ending: Ending| {
         counted.end(ending);
         if let Some(span) = span {
@@ -89,7 +99,9 @@ pub(crate) async fn begin(
                 drop(hub);
             });
             let (head, delivered) = (None, None);
-            return Ok(StreamedAnswer { head, streaming, kind, era, is_closed: false, delivered });
+            let is_closed = false;
+            let streamed = StreamedAnswer { head, streaming, kind, era, is_closed, delivered };
+            return Begun::Streamed(streamed);
         }
         Ok(delivery) => Box::pin(delivery.whole()).await,
         Err(error) => Err(error),
@@ -99,7 +111,7 @@ pub(crate) async fn begin(
         Ok(_) => Ending::Answered,
         Err(error) => Ending::failed(error),
     });
-    Err(result)
+    result.map_or_else(Begun::Failed, Begun::Whole)
 }
 
 // === impl StreamedAnswer ===

@@ -224,7 +224,7 @@ impl Gateway {
             "notifications/roots/list_changed" => self.roots_changed(client),
             // Before this, a client may not be asked anything.
             "notifications/initialized" if client.has_inbox() => {
-                self.rooted_clients_changed(client);
+                self.client_initialized(client);
             }
             _ => self.extension_notification(client, method, params),
         }

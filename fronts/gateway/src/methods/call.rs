@@ -14,7 +14,7 @@ use crate::client::identity::caller_in;
 use crate::client::{Client, View};
 use crate::exchange::answer::Payload;
 use crate::exchange::event_channel::channel;
-use crate::exchange::streamed_answer::{self, Done, Form, StreamedAnswer};
+use crate::exchange::streamed_answer::{self, Begun, Done, Form};
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
@@ -78,7 +78,7 @@ pub(crate) fn call(
     };
     let call = || CallDigest::of(place, kind.method(), &params);
     let call = client.era.asks_in_answers().then(call);
-    let mut way = CallTask {
+    let mut call_task = CallTask {
         gateway: Arc::clone(gateway),
         client: Arc::clone(client),
         kind,
@@ -92,25 +92,25 @@ pub(crate) fn call(
         task,
         is_waiting: false,
     };
-    match (way.call.clone(), state) {
+    match (call_task.call.clone(), state) {
         (Some(call), Some(state)) => {
             let subject = &client.caller.subject;
             match gateway.sealer.open(&state, subject, call.as_str(), gateway.now()) {
-                Ok(State::Parked(number)) => way.resume(id, number, responses.as_ref()),
+                Ok(State::Parked(number)) => call_task.resume(id, number, responses.as_ref()),
                 Ok(State::Elsewhere { state, number }) => {
                     // A state that is sent again makes a new call: it is counted and asked about.
                     if let Some(made) = gateway.open_calls.take(number) {
-                        way.part = Part::Later(made);
+                        call_task.part = Part::Later(made);
                     }
-                    match way.with_state(state) {
-                        Ok(()) => way.start(id),
-                        Err(fault) => way.refuse(id, fault),
+                    match call_task.with_state(state) {
+                        Ok(()) => call_task.start(id),
+                        Err(fault) => call_task.refuse(id, fault),
                     }
                 }
-                Err(BadState) => way.refuse_state(id),
+                Err(BadState) => call_task.refuse_state(id),
             }
         }
-        _ => way.start(id),
+        _ => call_task.start(id),
     }
 }
 
@@ -217,23 +217,23 @@ impl CallTask {
             let walked = tokio::select! {
                 biased;
                 walked = self.walk(call, span, &operator) => walked,
-                () = self.gateway.over.wait() => Err(Err(CallError::Stopped)),
+                () = self.gateway.over.wait() => Begun::Failed(CallError::Stopped),
             };
             match walked {
-                Ok(coming) => Ok(Done::Streamed(Box::new(coming))),
-                Err(Ok(screened)) => self.deliver(&screened, &operator).map(Done::Payload),
-                Err(Err(error)) => self.fail(&error, &operator).map(Done::Payload),
+                Begun::Streamed(streamed) => Ok(Done::Streamed(Box::new(streamed))),
+                Begun::Whole(screened) => self.deliver(&screened, &operator).map(Done::Payload),
+                Begun::Failed(error) => self.fail(&error, &operator).map(Done::Payload),
             }
         }
     }
 
-    /// Sends a call through the pipeline. `Err(Ok(..))` is an answer that was not streamed.
+    /// Sends a call through the pipeline.
     async fn walk(
         &self,
         call: Call,
         mut span: Option<Box<dyn Span>>,
         operator: &Arc<ClientOperator>,
-    ) -> Result<StreamedAnswer, Result<Screened, CallError>> {
+    ) -> Begun {
         let hub = self.gateway.hub();
         let resources = ClientResources { gateway: &self.gateway, client: &self.client };
         let mut requester = operator.requester();

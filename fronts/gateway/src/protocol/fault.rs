@@ -101,6 +101,7 @@ impl Fault {
             | CallError::NotApproved { .. }
             | CallError::QuotaExceeded { .. }
             | CallError::RateExceeded { .. }
+            | CallError::DefinitionChanged { .. }
             | CallError::Unrecordable { .. }
             | CallError::Unrecorded { .. }
             | CallError::Unreachable { .. }

@@ -64,23 +64,23 @@ impl Continuation {
 ///
 /// Each can be continued once. A call that is no longer here is made anew: it is counted and asked
 /// about.
-pub(crate) struct OpenCalls {
+pub(crate) struct OpenCalls<T = capstan_hub::Continuation> {
     /// Number of the next state that a client carries.
     next: AtomicU64,
-    calls: Mutex<BTreeMap<u64, OpenCall>>,
+    calls: Mutex<BTreeMap<u64, OpenCall<T>>>,
 }
 
-struct OpenCall {
-    made: capstan_hub::Continuation,
+struct OpenCall<T> {
+    made: T,
     expires: Duration,
 }
 
 // === impl OpenCalls ===
 
-impl OpenCalls {
+impl<T> OpenCalls<T> {
     /// Keeps a call until it expires, and returns the number of its state. Beyond
     /// [`MAX_OPEN_CALLS`], the oldest one is dropped.
-    fn put(&self, made: Option<capstan_hub::Continuation>, expires: Duration) -> u64 {
+    fn put(&self, made: Option<T>, expires: Duration) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         if let Some(made) = made {
             let mut calls = self.calls();
@@ -93,7 +93,7 @@ impl OpenCalls {
     }
 
     /// Takes the call with this number; `None` if it was continued before.
-    pub(crate) fn take(&self, number: u64) -> Option<capstan_hub::Continuation> {
+    pub(crate) fn take(&self, number: u64) -> Option<T> {
         self.calls().remove(&number).map(|call| call.made)
     }
 
@@ -102,12 +102,12 @@ impl OpenCalls {
         self.calls().retain(|_, call| call.expires > now);
     }
 
-    fn calls(&self) -> MutexGuard<'_, BTreeMap<u64, OpenCall>> {
+    fn calls(&self) -> MutexGuard<'_, BTreeMap<u64, OpenCall<T>>> {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Default for OpenCalls {
+impl<T> Default for OpenCalls<T> {
     fn default() -> Self {
         Self { next: AtomicU64::new(1), calls: Mutex::default() }
     }
@@ -141,4 +141,29 @@ pub(crate) fn input_required(requests: &Json, state: &Json) -> Json {
         ("inputRequests", requests),
         ("requestState", state),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_continued_once_and_before_it_expires() {
+        let open = OpenCalls::default();
+        let put = |made, expires| open.put(Some(made), Duration::from_secs(expires));
+        let (first, second) = (put("first", 10), put("second", 20));
+        assert_eq!((open.take(first), open.take(first)), (Some("first"), None));
+        let third = put("third", 10);
+        open.sweep(Duration::from_secs(10));
+        assert_eq!((open.take(third), open.take(second)), (None, Some("second")));
+    }
+
+    #[test]
+    fn the_oldest_call_makes_room() {
+        let open = OpenCalls::default();
+        let numbers: Vec<u64> =
+            (0..=MAX_OPEN_CALLS).map(|at| open.put(Some(at), Duration::MAX)).collect();
+        assert_eq!(open.calls().len(), MAX_OPEN_CALLS);
+        assert_eq!((open.take(numbers[0]), open.take(numbers[1])), (None, Some(1)));
+    }
 }

@@ -21,7 +21,7 @@ use crate::print::Printer;
 use crate::spinner::Spinner;
 
 /// The placeholder subject if only roles are given; no real caller has this name.
-const SOMEBODY: &str = "__check__";
+const ANY_CALLER: &str = "__check__";
 
 /// One item, as `--json` prints it.
 #[derive(Serialize)]
@@ -58,7 +58,7 @@ pub(super) async fn run(context: &Context, args: &AclCheckArgs) -> Result<Exit, 
         return Err(AppError::config(message));
     }
     explained::tell_unknown_roles(&print, &setup, &args.role);
-    let subject = args.subject.as_deref().unwrap_or(SOMEBODY);
+    let subject = args.subject.as_deref().unwrap_or(ANY_CALLER);
     let caller = EntryPoint::Gateway.caller(Some(subject), args.role.clone());
     let policy = policy(&setup.loaded.config)?;
     let refresh = args.refresh;
@@ -194,7 +194,7 @@ fn show(print: &Printer, explained: &Explanation, caller: &Caller) {
 /// The caller in words.
 fn who(caller: &Caller) -> String {
     let subject = match caller.subject.as_str() {
-        SOMEBODY => "somebody".to_owned(),
+        ANY_CALLER => "any caller".to_owned(),
         subject => format!("`{}`", one_line(subject, usize::MAX)),
     };
     if caller.roles.is_empty() {

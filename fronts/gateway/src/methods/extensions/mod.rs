@@ -258,8 +258,9 @@ impl ExtensionRequest {
 fn params_of(op: &SideOp) -> &Json {
     static NONE: LazyLock<Json> = LazyLock::new(Json::empty_object);
     match op {
-        SideOp::Extension { params, .. } | SideOp::Notify { params, .. } => params,
-        SideOp::Complete(params) => params,
+        SideOp::Extension { params, .. }
+        | SideOp::Notify { params, .. }
+        | SideOp::Complete(params) => params,
         SideOp::Subscribe => &NONE,
     }
 }

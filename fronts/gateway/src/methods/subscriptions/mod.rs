@@ -101,7 +101,7 @@ impl Gateway {
             client.unsubscribe(&server, &uri);
             self.stop_watching(&server, &uri);
         }
-        self.rooted_clients_changed(client);
+        self.rooted_client_left(client);
     }
 
     /// `subscriptions/listen`: runs until the client cancels it.

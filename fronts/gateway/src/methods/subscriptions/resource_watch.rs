@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use capstan_hub::{ApprovalFrom, Attempt, Call, Hub, OpenAttempt, SideOp};
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
 use capstan_wire::Json;
-use tokio::sync::OwnedMutexGuard;
 
 use crate::client::Client;
 use crate::gateway::Gateway;
@@ -15,12 +14,19 @@ use crate::methods::lists::ClientResources;
 /// A resource of a server.
 type Resource = (ServerName, String);
 
-/// Resources with a subscription in progress, and a lock per server.
+/// Resources with a subscription in progress, and a lock per resource.
 #[derive(Default)]
 pub(crate) struct ResourceWatches {
     wanted: Mutex<HashMap<Resource, usize>>,
-    /// Serializes requests to each server, so that the last one sent is the one that holds.
-    turns: Mutex<HashMap<ServerName, Arc<tokio::sync::Mutex<()>>>>,
+    /// Serializes requests about each resource, so that the last one sent is the one that holds.
+    turns: Mutex<HashMap<Resource, Arc<tokio::sync::Mutex<()>>>>,
+}
+
+/// A place in the queue for a resource, also while it waits. The last one removes the lock.
+struct Turn<'a> {
+    watches: &'a ResourceWatches,
+    resource: Resource,
+    lock: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Keeps a subscription at a server. After it is dropped, only subscribed clients keep it.
@@ -87,10 +93,8 @@ impl Gateway {
             .await?;
         let id = admission.id().clone();
         let wanting = ResourceWatch::new(self, &id.server, &id.item);
-        let turn = self.watches.turn(&id.server).await;
         // Uses the hub that has admitted it.
-        let done = hub.run_side(admission).await;
-        drop(turn);
+        let done = self.watches.in_turn(&id.server, &id.item, hub.run_side(admission)).await;
         done.map(|answer| (answer, id, wanting))
     }
 
@@ -101,15 +105,16 @@ impl Gateway {
         }
         let (gateway, server, uri) = (Arc::clone(self), server.clone(), uri.to_owned());
         tokio::spawn(async move {
-            let turn = gateway.watches.turn(&server).await;
-            // A client may have subscribed while this waited for its turn.
-            if !gateway.is_watched(&server, &uri) {
-                let done = gateway.hub().unsubscribe(&server, &uri).await;
-                if let Err(error) = done {
-                    tracing::debug!(%server, %error, "a subscription could not be cancelled");
+            let work = async {
+                // A client may have subscribed while this waited for its turn.
+                if !gateway.is_watched(&server, &uri) {
+                    let done = gateway.hub().unsubscribe(&server, &uri).await;
+                    if let Err(error) = done {
+                        tracing::debug!(%server, %error, "a subscription could not be cancelled");
+                    }
                 }
-            }
-            drop(turn);
+            };
+            gateway.watches.in_turn(&server, &uri, work).await;
         });
     }
 
@@ -123,16 +128,45 @@ impl Gateway {
 // === impl ResourceWatches ===
 
 impl ResourceWatches {
-    async fn turn(&self, server: &ServerName) -> OwnedMutexGuard<()> {
-        let turn = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(turns.entry(server.clone()).or_default())
-        };
-        turn.lock_owned().await
+    /// Runs `work` when no other work on the resource runs.
+    #[expect(
+        clippy::await_holding_invalid_type,
+        reason = "the work on one resource is serialized on purpose"
+    )]
+    async fn in_turn<T>(&self, server: &ServerName, uri: &str, work: impl Future<Output = T>) -> T {
+        let turn = Turn::new(self, server, uri);
+        let held = Arc::clone(&turn.lock).lock_owned().await;
+        let done = work.await;
+        drop(held);
+        done
+    }
+
+    fn turns(&self) -> MutexGuard<'_, HashMap<Resource, Arc<tokio::sync::Mutex<()>>>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wanted(&self) -> MutexGuard<'_, HashMap<Resource, usize>> {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Turn ===
+
+impl<'a> Turn<'a> {
+    fn new(watches: &'a ResourceWatches, server: &ServerName, uri: &str) -> Self {
+        let resource = (server.clone(), uri.to_owned());
+        let lock = Arc::clone(watches.turns().entry(resource.clone()).or_default());
+        Self { watches, resource, lock }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut turns = self.watches.turns();
+        // This turn and the table have one each.
+        if Arc::strong_count(&self.lock) <= 2 {
+            turns.remove(&self.resource);
+        }
     }
 }
 
@@ -158,5 +192,33 @@ impl Drop for ResourceWatch {
         drop(wanted);
         let (server, uri) = &self.resource;
         self.gateway.stop_watching(server, uri);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+    use std::pin::pin;
+
+    use futures::FutureExt as _;
+    use futures::poll;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_on_one_resource_takes_turns_and_leaves_no_lock_behind() {
+        let (watches, server) = (ResourceWatches::default(), "a".parse().unwrap());
+        let (finish, finished) = oneshot::channel::<()>();
+        let mut first = pin!(watches.in_turn(&server, "a:1", finished));
+        let mut second = pin!(watches.in_turn(&server, "a:1", ready(())));
+        assert!(poll!(&mut first).is_pending());
+        assert!(poll!(&mut second).is_pending(), "it waits for its turn");
+        assert!(watches.in_turn(&server, "a:2", ready(())).now_or_never().is_some());
+        drop(watches.in_turn(&server, "a:3", ready(())));
+        finish.send(()).unwrap();
+        first.await.unwrap();
+        second.await;
+        assert!(watches.turns().is_empty());
     }
 }

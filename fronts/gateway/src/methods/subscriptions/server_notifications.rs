@@ -7,6 +7,8 @@ use bytes::Bytes;
 use capstan_hub::{BackChannel, Requester};
 use capstan_model::ServerName;
 use capstan_wire::{Json, compose, object};
+use futures::future::join_all;
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::client::Client;
 use crate::gateway::Gateway;
@@ -44,36 +46,53 @@ impl Gateway {
     /// Forwards that the roots of a client have changed, to the servers that can mean only this
     /// client when they ask for roots.
     pub(crate) fn roots_changed(self: &Arc<Self>, client: &Client) {
-        self.tell_roots_changed(client, &|server| {
+        let Some(turn) = turn_of(client) else { return };
+        self.tell_roots_changed(client, Some(turn), &|server| {
             self.only_client_of(server).is_some_and(|only| only.number == client.number)
         });
     }
 
-    /// Says to servers that their roots may have changed, because a client with roots can now be
-    /// asked, or leaves: another client may be the only one now, or none.
-    pub(crate) fn rooted_clients_changed(self: &Arc<Self>, client: &Client) {
-        self.tell_roots_changed(client, &|_| self.own.load(Ordering::Relaxed));
+    /// Handles that a client can be asked from now on.
+    pub(crate) fn client_initialized(self: &Arc<Self>, client: &Client) {
+        let Some(turn) = turn_of(client) else { return };
+        self.tell_roots_changed(client, Some(turn), &|_| self.own.load(Ordering::Relaxed));
     }
 
+    /// Says to servers that their roots may have changed, because a client with roots leaves: another
+    /// client may be the only one now, or none.
+    pub(crate) fn rooted_client_left(self: &Arc<Self>, client: &Client) {
+        self.tell_roots_changed(client, None, &|_| self.own.load(Ordering::Relaxed));
+    }
+
+    /// Tells the servers of a client that their roots may have changed. A client has a limited number
+    /// of turns, except that it always leaves.
     fn tell_roots_changed(
         self: &Arc<Self>,
         client: &Client,
+        turn: Option<OwnedSemaphorePermit>,
         concerns: &dyn Fn(&ServerName) -> bool,
     ) {
         if !client.can("roots") || !self.is_ready() {
             return;
         }
-        for server in self.shown(&client.view) {
-            if !concerns(&server) || !self.shows(&server, &client.caller) {
-                continue;
-            }
-            let gateway = Arc::clone(self);
-            tokio::spawn(async move {
-                if let Err(error) = gateway.hub().roots_changed(&server).await {
-                    tracing::debug!(%server, %error, "a server was not told of changed roots");
+        let mut servers = self.shown(&client.view);
+        servers.retain(|server| concerns(server) && self.shows(server, &client.caller));
+        if servers.is_empty() {
+            return;
+        }
+        let hub = self.hub();
+        tokio::spawn(async move {
+            let told = servers.iter().map(|server| {
+                let hub = &hub;
+                async move {
+                    if let Err(error) = hub.roots_changed(server).await {
+                        tracing::debug!(%server, %error, "a server was not told of changed roots");
+                    }
                 }
             });
-        }
+            join_all(told).await;
+            drop(turn);
+        });
     }
 
     /// The only client that sees the server, if only this machine has access.
@@ -90,4 +109,13 @@ impl Gateway {
         };
         self.subscribers.connected().into_iter().filter(sees)
     }
+}
+
+/// A turn of a client to have a notification forwarded; `None` if too many wait.
+fn turn_of(client: &Client) -> Option<OwnedSemaphorePermit> {
+    let turn = client.begin_notification();
+    if turn.is_none() {
+        tracing::debug!("too many notifications wait for servers; one is dropped");
+    }
+    turn
 }

@@ -128,7 +128,7 @@ impl McpEndpoints {
     fn stand(&self, session: SessionGuard) -> Response<Body> {
         let inbox = Source::Inbox(session.client().open_inbox());
         // From here on the client can be asked outside of its requests.
-        self.gateway().rooted_clients_changed(session.client());
+        self.gateway().client_initialized(session.client());
         self.kept(Kind::Standing, inbox, session)
     }
 

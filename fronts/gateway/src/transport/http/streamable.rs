@@ -264,7 +264,11 @@ async fn initialize(
         return missing.response(Some(&request.id));
     }
     let full = |id: &RequestId| {
-        let answer = Answer::error(Some(id), -32000, "there are too many sessions");
+        let answer = Answer::error(
+            Some(id),
+            -32000,
+            "too many sessions; end one, or raise the gateway's session limit",
+        );
         body::json(StatusCode::SERVICE_UNAVAILABLE, answer)
     };
     let peer = mcp.gateway().peer(&caller, request.params.as_ref());
@@ -319,7 +323,7 @@ async fn answer(
             }
         };
         let next = match next {
-            Some(Next::Streamed(coming)) => return body::streamed(*coming, session),
+            Some(Next::Streamed(streamed)) => return body::streamed(*streamed, session),
             Some(Next::Out(out)) => Some(out),
             None => None,
         };

@@ -183,7 +183,7 @@ impl hyper::body::Body for Body {
                 Poll::Pending if busy.as_ref().is_some_and(Busy::take_probe) => Some(events.beat()),
                 Poll::Pending => return Poll::Pending,
             },
-            Kind::Streamed(coming) => match ready!(coming.0.poll_next(cx)).transpose() {
+            Kind::Streamed(streamed) => match ready!(streamed.0.poll_next(cx)).transpose() {
                 Ok(piece) => piece,
                 // Only a cut connection shows the client that the answer is incomplete.
                 Err(cut) => return Poll::Ready(Some(Err(cut))),
