@@ -87,9 +87,9 @@ impl ReadingCommand {
 
 /// Millions of instructions of a run; `None` without valgrind.
 #[expect(clippy::cast_precision_loss, reason = "a run has far fewer than 2^52 instructions")]
-fn millions(world: &World, word: &str) -> anyhow::Result<Option<f64>> {
+fn millions(world: &World, command: &str) -> anyhow::Result<Option<f64>> {
     let mut words: Vec<OsString> = COUNTING.iter().map(OsString::from).collect();
-    words.extend([built("capstan")?.into_os_string(), word.into()]);
+    words.extend([built("capstan")?.into_os_string(), command.into()]);
     let counted = count::counted(&mut world.program("valgrind", words).into_command());
     Ok(counted.ok().map(|count| count as f64 / 1e6))
 }

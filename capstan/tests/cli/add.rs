@@ -326,10 +326,10 @@ fn an_openapi_document_is_found_from_the_file_that_names_it() {
     }
     let world = with_project();
     world.write("project/apis/pets.yaml", "openapi: 3.1.0\n");
-    ends_with(run(&world, "add pets --openapi apis/pets.yaml -H X-Key:a"), 0);
+    ends_with(run(&world, "add pets --openapi apis/pets.yaml -H X-Team:a"), 0);
     assert_eq!(
         read(world.project().join(".capstan/config.toml")),
-        "[servers.pets]\nopenapi = \"../apis/pets.yaml\"\nheaders = { X-Key = \"a\" }\n"
+        "[servers.pets]\nopenapi = \"../apis/pets.yaml\"\nheaders = { X-Team = \"a\" }\n"
     );
     check(
         &["add", "pets", "--openapi", "https://pets.example.com/api.json"],
@@ -411,7 +411,6 @@ fn the_scheme_of_an_address_may_be_in_capitals() {
 fn every_refusal_of_an_add_says_what_to_do_next() {
     let world = World::new();
     for words in [
-        "add s",
         "add -e novalue s x",
         "add -e A=b s https://a.example/mcp",
         "add -H Novalue s https://a.example/mcp",

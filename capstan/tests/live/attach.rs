@@ -293,10 +293,7 @@ fn an_explicit_ask_stops_a_call_through_a_gateway_until_another_shell_approves_i
     assert!(scene.works("f__echo"), "the gateway runs");
     let refused = |words: &str| {
         let said = ends(&world, words, 6);
-        assert!(
-            said.contains("by rule `permissions.ask: f__count`, and there was nobody"),
-            "{said}"
-        );
+        assert!(said.contains("by rule `permissions.ask: f__count`, and no approver"), "{said}");
         let (_, rest) = said.split_once("`capstan approvals yes ").unwrap_or_default();
         rest.split('`').next().unwrap().to_owned()
     };

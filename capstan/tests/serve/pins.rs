@@ -29,8 +29,9 @@ fn a_changed_tool_is_not_there_for_clients_until_another_shell_approves_it() {
         world.write("tool.json", tool.to_string());
     };
     becomes("Lists mails.");
-    // A call pins the tools and saves no list, so the gateway asks the server.
+    // A call pins the tools. Without the list that it saves, the gateway asks the server.
     world.capstan(["call", "s__echo"]).run().ok();
+    fs::remove_dir_all(world.cache().join("capstan/manifests")).unwrap();
     becomes("Lists mails for somebody else.");
 
     let mut gateway = Gateway::start(&world, "");

@@ -48,9 +48,9 @@ pub fn parse(words: Vec<OsString>, typed: String) -> Result<Cli, Exit> {
     }
     // Built once, because building it takes longer than all its uses.
     let command = Cli::command();
-    let is_alias = commands::add::has_alias(&command, &words);
+    let is_alias = commands::words::has_alias(&command, &words);
     print::set_command(if is_alias { format!("{typed} mcp") } else { typed });
-    let words = commands::add::normalise(&command, words);
+    let words = commands::words::normalise(&command, words);
     let words = commands::options::normalise(&command, words);
     let wants_json = words.iter().any(|word| word == "--json");
     let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };

@@ -21,7 +21,7 @@ async fn a_document_in_a_file_is_read_and_needs_a_base() {
     };
     let scene = Scene::with("harbour.yaml", ok, from_file).await;
     let error = scene.tools().await.unwrap_err().to_string();
-    assert!(error.contains("set `base_url`"), "{error}");
+    assert!(error.contains("set `openapi.base_url`"), "{error}");
     let with_base = |settings: &mut OpenApiSettings, origin: &str| {
         settings.source = Source::File(document("harbour.yaml"));
         settings.base_url = Some(secret(&format!("{origin}/x")));
@@ -72,7 +72,7 @@ async fn a_file_alone_sends_no_secret_anywhere() {
         assert_eq!(told.is_ok(), expected, "{number}: {told:?}");
         assert_eq!(scene.web.sent().len(), usize::from(expected), "{number}");
         if let Err(error) = told {
-            assert!(error.contains("set `base_url`"), "{error}");
+            assert!(error.contains("set `openapi.base_url`"), "{error}");
         }
     }
 }
@@ -190,7 +190,7 @@ async fn what_is_no_document_says_what_it_is_instead() {
         (reply(200, "text/plain", "openapi: 3.0.0\npaths: {}"), "has no operations"),
         (
             reply(200, "text/plain", "openapi: 3.0.0\nservers: [{url: 'https://evil/'}]"),
-            "`base_url`",
+            "`openapi.base_url`",
         ),
     ] {
         let web = Arc::new(Web::start(Box::new(move |_| text.clone())).await);

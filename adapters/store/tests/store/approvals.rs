@@ -116,7 +116,7 @@ async fn a_question_is_kept_until_it_is_answered_or_expires() {
     let kept = KeptQuestion { grant: grant("k7f2"), shown: "{}".to_owned() };
     Database::at(path.clone()).keep(&kept).await.unwrap();
     let other = Database::at(path);
-    assert_eq!(other.kept(now(), 9).await.unwrap(), [kept.clone()]);
+    assert_eq!(other.kept(now(), 9).await.unwrap(), std::slice::from_ref(&kept));
     assert_eq!(other.kept(kept.grant.expires_at, 9).await.unwrap(), []);
     assert!(!other.forget("zzzz").await.unwrap());
     assert!(other.forget("k7f2").await.unwrap());

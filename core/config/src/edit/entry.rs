@@ -170,8 +170,11 @@ fn with_value(text: &str, name: &str, key: &str, new: Value) -> Result<String, E
         if table.get(parent.get()).is_none() {
             insert(table, parent.get(), Item::Value(InlineTable::new().into()));
         }
-        if parents.len() == 1 && parent.get() == "openapi" {
-            document_table(table.get_mut(parent.get()));
+        if parents.len() == 1
+            && parent.get() == "openapi"
+            && let Some(openapi) = table.get_mut(parent.get())
+        {
+            document_table(openapi);
         }
         let inner = table.get_mut(parent.get()).filter(|inner| inner.is_table_like());
         table = inner.ok_or_else(|| EditError::Unexpected {
@@ -187,8 +190,8 @@ fn with_value(text: &str, name: &str, key: &str, new: Value) -> Result<String, E
 }
 
 /// Turns `openapi = "FILE"` into the table with the same meaning.
-fn document_table(openapi: Option<&mut Item>) {
-    if let Some(Item::Value(value)) = openapi
+fn document_table(openapi: &mut Item) {
+    if let Item::Value(value) = openapi
         && let Some(document) = value.as_str().map(str::to_owned)
     {
         let mut table = InlineTable::new();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use toml_edit::{Document, Item, Key, Table};
+use toml_edit::{Document, InlineTable, Item, Key, Table};
 
 use super::EditError;
 use super::document::{Editing, syntax};
@@ -50,13 +50,25 @@ pub fn unset_key(text: &str, table: &str, key: &str) -> Result<String, EditError
         Some((_, Item::Value(_))) => {
             let mut editing = Editing::open(text)?;
             if let Some(inner) = editing.table(table)?.as_inline_table_mut() {
-                inner.remove(key);
+                remove_inline(inner, key);
             }
             return Ok(editing.finish());
         }
         Some((_, Item::Table(_) | Item::ArrayOfTables(_) | Item::None)) | None => {}
     }
     Ok(without_lines(text, &spans))
+}
+
+/// Removes a key from an inline table. The blank before the closing brace stays.
+fn remove_inline(table: &mut InlineTable, key: &str) {
+    let is_last = table.iter().last().is_some_and(|(last, _)| last == key);
+    let removed = table.remove(key);
+    let suffix = removed.and_then(|value| value.decor().suffix().cloned());
+    if let Some(suffix) = suffix.filter(|_| is_last)
+        && let Some((_, last)) = table.iter_mut().last()
+    {
+        last.decor_mut().set_suffix(suffix);
+    }
 }
 
 /// Collects the spans of an item's keys, values and headers.

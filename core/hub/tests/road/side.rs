@@ -109,9 +109,9 @@ async fn a_method_about_a_resource_that_is_denied_is_refused_with_the_rule_on_th
     };
     let roles = [("reader".to_owned(), vec![grant])].into();
     let table = AccessTable { default: Says::Deny, roles, ..AccessTable::default() };
-    let mut rules = policy(&["method:acme/delete"], &[], &["*"]);
-    rules.access = vec![Access::new(table, [(&server(), "files")])];
-    let scene = under(rules);
+    let mut denying = policy(&["method:acme/delete"], &[], &["*"]);
+    denying.access = vec![Access::new(table, [(&server(), "files")])];
+    let scene = under(denying);
     let caller = || Caller::remote("someone", vec!["reader".to_owned()]);
     let ask_for = async |method: &str, uri: &str| {
         let op = extension(method, &format!(r#"{{"uri":"{uri}"}}"#));
@@ -124,13 +124,13 @@ async fn a_method_about_a_resource_that_is_denied_is_refused_with_the_rule_on_th
     ask_for("acme/delete", "file:///secret").await.unwrap_err();
     assert_eq!(scene.served().len(), 1);
     let entries = scene.world.entries();
-    let rules: Vec<_> =
+    let verdicts: Vec<_> =
         entries.iter().map(|entry| (entry.verdict, entry.rule.as_deref())).collect();
     let (allow, deny) = (Some(Verdict::Allow), Some(Verdict::Deny));
-    let [(first, _), (second, by_access), (third, by_permission)] = rules[..] else {
-        panic!("{rules:?}");
+    let [(first, _), (second, by_access), (third, by_permission)] = verdicts[..] else {
+        panic!("{verdicts:?}");
     };
-    assert_eq!((first, second, third), (allow, deny, deny), "{rules:?}");
-    assert!(by_access.is_some_and(|rule| rule.contains("access")), "{rules:?}");
+    assert_eq!((first, second, third), (allow, deny, deny), "{verdicts:?}");
+    assert!(by_access.is_some_and(|rule| rule.contains("access")), "{verdicts:?}");
     assert_eq!(by_permission, Some("permissions.deny: method:acme/delete"));
 }

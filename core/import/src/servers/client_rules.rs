@@ -183,10 +183,9 @@ fn reduced(rule: &str, display: &str) -> Result<Vec<String>, String> {
     let failed = || format!("its client's rule `{rule}` cannot be expressed as one of the server");
     let patterns = match name.strip_prefix(&id) {
         Some(tool) if !tool.is_empty() => vec![tool.to_owned()],
-        Some(_) => Vec::new(),
         None if id.starts_with(head) && name.contains(UNCLEAR) => return Err(failed()),
         None if id.starts_with(head) => prefix::after(&id, name),
-        None => Vec::new(),
+        Some(_) | None => Vec::new(),
     };
     let is_unclear = |pattern: &String| pattern.contains(UNCLEAR) || Glob::parse(pattern).is_err();
     if patterns.iter().any(is_unclear) {

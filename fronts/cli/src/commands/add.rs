@@ -1,6 +1,5 @@
 //! `capstan add`: adds a server to a configuration file.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,7 +14,6 @@ use capstan_model::ServerName;
 use clap::Parser;
 
 use super::check::check;
-use super::options::{Own, own};
 use super::{fixed_paths, networks};
 use crate::args::{AddArgs, AfterUrl, Cli, Command, EntryArgs, ScopeArg, TransportArg};
 use crate::context::Context;
@@ -28,63 +26,6 @@ const CONTAINERS: [&str; 3] = ["docker", "podman", "nerdctl"];
 
 /// The hint for a variable where a header is meant.
 const AS_HEADER: &str = "write `-H 'Authorization: Bearer ${TOKEN}'`";
-
-/// Rearranges words that our parser does not support: `mcp` before a verb, which other programs
-/// use, and, for `add`, options between the name and the command, and the first `--`, wherever it
-/// is.
-pub(crate) fn normalise(command: &clap::Command, mut words: Vec<OsString>) -> Vec<OsString> {
-    let Some(mut verb) = verb_at(&[command], &words, 1) else { return words };
-    if has_alias(command, &words) {
-        words.remove(verb);
-        verb = verb_at(&[command], &words, verb).unwrap_or(verb);
-    }
-    if words.get(verb).is_some_and(|word| word == "add") {
-        let dashes = words.iter().position(|word| word == "--").filter(|at| *at > verb);
-        if let Some(at) = dashes {
-            words.remove(at);
-        }
-        let add = command.find_subcommand("add");
-        let commands: Vec<&clap::Command> = [command].into_iter().chain(add).collect();
-        if let Some(name) = verb_at(&commands, &words, verb + 1) {
-            let end = dashes.unwrap_or(words.len());
-            let mut after = name + 1;
-            while after < end
-                && let Some(word) = words.get(after)
-                && let Some(own) = own(&commands, &word.to_string_lossy())
-            {
-                after += match own {
-                    Own::WithValue => 2,
-                    Own::Alone => 1,
-                };
-            }
-            let after = after.min(words.len());
-            if let Some(moved) = words.get_mut(name..after) {
-                moved.rotate_left(1);
-            }
-        }
-    }
-    words
-}
-
-/// True if `mcp` stands before the verb.
-pub(crate) fn has_alias(command: &clap::Command, words: &[OsString]) -> bool {
-    let verb = verb_at(&[command], words, 1);
-    verb.is_some_and(|at| words.get(at).is_some_and(|word| word == "mcp") && words.len() > at + 1)
-}
-
-/// The index of the first word from `start` on that is neither an option nor the value of one.
-fn verb_at(commands: &[&clap::Command], words: &[OsString], start: usize) -> Option<usize> {
-    let mut at = start;
-    loop {
-        let word = words.get(at)?.to_string_lossy();
-        at += match own(commands, &word) {
-            Some(Own::WithValue) => 2,
-            Some(Own::Alone) => 1,
-            None if word.starts_with('-') => 1,
-            None => return Some(at),
-        };
-    }
-}
 
 /// Merges the options after a URL with those before it.
 pub(crate) fn lift_options(cli: &mut Cli) -> Result<(), AppError> {
@@ -485,57 +426,5 @@ pub(crate) fn scope_of(scope: ScopeArg) -> Scope {
     match scope {
         ScopeArg::User => Scope::User,
         ScopeArg::Project => Scope::Project,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    fn words(text: &str) -> Vec<OsString> {
-        text.split(' ').map(OsString::from).collect()
-    }
-
-    #[track_caller]
-    fn check(typed: &str, expected: &str) {
-        assert_eq!(normalise(&Cli::command(), words(typed)), words(expected));
-    }
-
-    #[test]
-    fn the_first_double_dash_of_an_add_is_dropped_wherever_it_stands() {
-        check("capstan add s -- npx -y p", "capstan add s npx -y p");
-        check("capstan add s python x.py -- --flag", "capstan add s python x.py --flag");
-        check("capstan add s npx -- a -- b", "capstan add s npx a -- b");
-        check("capstan call s__t -- a=b", "capstan call s__t -- a=b");
-        check("capstan --config f add s -- npx", "capstan --config f add s npx");
-        check("capstan --config=f add s -- npx", "capstan --config=f add s npx");
-    }
-
-    #[test]
-    fn options_of_an_add_may_stand_between_the_name_and_the_command() {
-        check("capstan add s --openapi f", "capstan add --openapi f s");
-        check(
-            "capstan add -t cli s -e A=b --force x -e",
-            "capstan add -t cli -e A=b --force s x -e",
-        );
-        check("capstan add s -- --openapi f", "capstan add s --openapi f");
-        check("capstan add s --unknown x", "capstan add s --unknown x");
-        check("capstan add s --openapi", "capstan add --openapi s");
-    }
-
-    #[test]
-    fn the_value_of_an_option_is_not_taken_for_a_verb() {
-        check("capstan --config mcp list", "capstan --config mcp list");
-        check("capstan --config add call x -- y", "capstan --config add call x -- y");
-    }
-
-    #[test]
-    fn mcp_before_a_verb_is_an_alias() {
-        check("capstan mcp add s -- npx", "capstan add s npx");
-        check("capstan --json mcp list", "capstan --json list");
-        check("capstan mcp --config f add s -- npx", "capstan --config f add s npx");
-        check("capstan mcp", "capstan mcp");
     }
 }

@@ -37,6 +37,7 @@ mod suggest;
 mod tools;
 mod trust;
 mod why;
+pub(crate) mod words;
 
 use std::time::SystemTime;
 
