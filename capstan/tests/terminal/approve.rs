@@ -69,7 +69,7 @@ fn last_approval(world: &World) -> Value {
 fn a_person_sees_what_would_run_and_why_it_is_asked() {
     let world = world();
     let mut terminal = Terminal::start(&world, "call f__count path=a.txt token=hunter2 --ask");
-    terminal.wait_for("cancel");
+    terminal.wait_for("type to filter");
     let screen = terminal.screen();
     let shown: Vec<&str> = screen.lines().map(str::trim_end).collect();
     world.snapshots().bind(|| {
