@@ -11,8 +11,10 @@ mod gateway;
 mod life;
 mod policy;
 mod reading;
+mod search;
 mod count;
 mod relay;
+mod scanner;
 mod oneshot;
 mod start;
 mod table;
@@ -55,6 +57,15 @@ enum Name {
         #[arg(long)]
         verbose: bool,
     },
+    /// How many poisoned definitions and answers are found, how many honest ones are flagged, how fast
+    Scanner {
+        /// Prints one JSON document
+        #[arg(long)]
+        json: bool,
+        /// Also lists what was missed or flagged wrongly
+        #[arg(long)]
+        verbose: bool,
+    },
     /// What it costs to decide on a call, with many rules, roles and tools
     Policy {
         /// Prints one JSON document
@@ -69,6 +80,12 @@ enum Name {
     },
     /// What a server that exits again and again does to the others, and when a death is noticed
     Life {
+        /// Prints one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// How often tool search finds the right tools, and how fast
+    Search {
         /// Prints one JSON document
         #[arg(long)]
         json: bool,
@@ -101,6 +118,12 @@ fn main() -> anyhow::Result<ExitCode> {
                 if verbose { classifier::Detail::Misses } else { classifier::Detail::Numbers };
             if json { report.print_json() } else { report.print_table(detail) }
         }
+        Name::Scanner { json, verbose } => {
+            let report = scanner::Report::measure(&classifier::data())?;
+            let detail =
+                if verbose { classifier::Detail::Misses } else { classifier::Detail::Numbers };
+            if json { report.print_json() } else { report.print_table(detail) }
+        }
         Name::Policy { json } => {
             policy::print(if json { policy::Form::Json } else { policy::Form::Table })
         }
@@ -110,6 +133,10 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Name::Life { json } => {
             let report = life::Report::measure()?;
+            if json { report.print_json() } else { report.print_table() }
+        }
+        Name::Search { json } => {
+            let report = search::Report::measure(&classifier::data())?;
             if json { report.print_json() } else { report.print_table() }
         }
         Name::Decide { rules, roles, tools, times } => {

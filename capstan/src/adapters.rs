@@ -4,20 +4,26 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use capstan_app::hub_settings::{self, ApprovalPorts, Before, ClientTransport};
-use capstan_app::{AppError, BuildHub, Configs, Environment, HubPurpose, SavedRules, Setup, Usage};
+use capstan_app::{
+    AppError, BuildHub, Configs, Environment, HubPurpose, SavedRules, Secrets, Setup, Usage,
+};
 use capstan_audit::AuditError;
 use capstan_config::Loaded;
 use capstan_hub::life::{Supervisor, SupervisorPorts};
 use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, PinStore, RuleBook};
 use capstan_hub::{Hub, HubBuilder};
 use capstan_mcp::Others;
+use capstan_search::SearchIndex;
 use capstan_store::{Database, ListStore};
+use capstan_vault::{KeyringMode, SystemVault};
 
 use crate::assemble;
 use crate::demo;
 use crate::files::{CacheFolder, StateFolder};
+use crate::logins::ServerLogins;
 use crate::machine::{LocalMachine, SystemClock};
 use crate::manifests::ManifestFiles;
+use crate::secret_commands::LocalCommands;
 
 /// The adapters of this process, and services that more than one place needs.
 #[derive(Clone)]
@@ -30,6 +36,10 @@ pub(crate) struct Adapters {
     pub(crate) machine: Arc<LocalMachine>,
     pub(crate) names: Arc<CacheFolder>,
     pub(crate) usage: Arc<Usage>,
+    /// Opened at the first secret that is read or stored.
+    pub(crate) secrets: Arc<Secrets>,
+    pub(crate) logins: Arc<ServerLogins>,
+    pub(crate) index: Arc<SearchIndex>,
 }
 
 /// Stores rules in the operator's configuration.
@@ -50,12 +60,21 @@ impl Adapters {
             demo: demo::config,
         };
         let lists = Arc::new(ListStore::new(Arc::clone(&database)));
+        let keyring =
+            KeyringMode::from_variable(environment.variable("CAPSTAN_KEYRING").as_deref());
+        let vault = SystemVault::new(environment.data.join("mcp-tokens.json"), keyring);
+        let commands = Arc::new(LocalCommands(here()));
+        let secrets = Arc::new(Secrets { vault: Arc::new(vault), commands });
+        let logins = ServerLogins::new(Arc::clone(&secrets), Arc::clone(&configs.clock));
         let machine = LocalMachine { environment: here(), database: Arc::clone(&database) };
         Self {
             configs: Arc::new(configs),
             machine: Arc::new(machine),
             names: Arc::new(CacheFolder(here())),
             usage: Arc::new(Usage { log: Arc::<ListStore>::clone(&lists) }),
+            secrets,
+            logins: Arc::new(logins),
+            index: Arc::new(SearchIndex::new(Some(environment.cache.join("tool-vectors")))),
             environment,
             database,
             lists,

@@ -1,24 +1,30 @@
 //! Builds a hub from a configuration: backends and policy.
 //!
-//! `command_line` and `openapi` translate the entries of these kinds for their adapters.
+//! `command_line` and `openapi` translate the entries of these kinds for their adapters;
+//! `references` completes settings with secrets when a server connects.
 
 mod command_line;
+mod google;
 mod openapi;
+mod references;
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use anyhow::Context;
-use capstan_app::Environment;
 use capstan_app::hub_settings::{self, Before};
 use capstan_app::server_settings::{self, RootFolder};
+use capstan_app::{Environment, Secrets, secrets};
 use capstan_audit::JsonLines;
 use capstan_config::{
     Config, Fallback, Kind, Loaded, Program, Protocol, Remote, Server, ServerEntry,
 };
-use capstan_hub::ports::{AuditLog, Backend, Changes, Listener, PinStore, Settling, Unwritten};
+use capstan_http::{Credentials, FetchedHeaders};
+use capstan_hub::ports::{
+    AuditLog, Backend, Changes, Clock, Listener, PinStore, Settling, Unwritten,
+};
 use capstan_hub::{Entry, HubBuilder, Spills};
-use capstan_mcp::settings::{Elicitation, Withheld, max_message};
+use capstan_mcp::settings::{Elicitation, LoginCredentials, Withheld, max_message};
 use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 use capstan_model::Secret;
 use futures::FutureExt as _;
@@ -26,6 +32,7 @@ use futures::future::ready;
 
 use crate::adapters::Adapters;
 use crate::answers::StateAnswers;
+use crate::logins::ServerLogins;
 
 /// Builds a hub; unchanged servers of `before` are taken over.
 ///
@@ -53,9 +60,12 @@ pub(crate) fn hub(
     }
     hub_settings::apply(&mut hub, loaded, policy, pins, before);
     let assembly = Assembly {
-        environment,
-        config,
+        environment: Arc::clone(&adapters.environment),
+        secrets: Arc::clone(&adapters.secrets),
+        loaded: Arc::clone(loaded),
         others,
+        logins: Arc::clone(&adapters.logins),
+        clock: Arc::clone(&adapters.configs.clock),
         keeper: own_program(environment)?,
         changes: Arc::clone(&hub.changes),
     };
@@ -147,19 +157,36 @@ fn own_program(environment: &Environment) -> anyhow::Result<PathBuf> {
     program.context("the path of the capstan program cannot be determined")
 }
 
-struct Assembly<'a> {
-    environment: &'a Environment,
-    config: &'a Config,
+#[derive(Clone)]
+struct Assembly {
+    environment: Arc<Environment>,
+    secrets: Arc<Secrets>,
+    loaded: Arc<Loaded>,
     others: Others,
+    logins: Arc<ServerLogins>,
+    clock: Arc<dyn Clock>,
     keeper: PathBuf,
     changes: Arc<Changes>,
 }
 
 // === impl Assembly ===
 
-impl Assembly<'_> {
+impl Assembly {
     fn backend(&self, entry: &ServerEntry) -> Arc<dyn Backend> {
-        let server = match server_settings::startable(self.config, entry) {
+        match server_settings::startable(self.config(), entry) {
+            Ok(server) if secrets::must_be_resolved(server) => references::deferred(self, entry),
+            Ok(_) => self.made(entry),
+            Err(absent) => Arc::new(absent),
+        }
+    }
+
+    fn config(&self) -> &Config {
+        &self.loaded.config
+    }
+
+    /// The server of an entry without references, except in headers of a remote server.
+    fn made(&self, entry: &ServerEntry) -> Arc<dyn Backend> {
+        let server = match server_settings::startable(self.config(), entry) {
             Ok(server) => server,
             Err(absent) => return Arc::new(absent),
         };
@@ -169,11 +196,11 @@ impl Assembly<'_> {
             Kind::Sse(remote) => self.connected(self.remote(entry, server, remote, sse(remote))),
             Kind::Cli(cli) => {
                 let settings = self.settings(entry, server, &cli.program);
-                let output = server_settings::max_output(self.config);
+                let output = server_settings::max_output(self.config());
                 command_line::server(settings, cli, &self.environment.cache, output)
             }
             Kind::OpenApi(document) => {
-                let response = server_settings::max_response(self.config);
+                let response = server_settings::max_response(self.config());
                 openapi::server(entry, server, document, &self.environment.cache, response)
             }
         }
@@ -185,22 +212,22 @@ impl Assembly<'_> {
     }
 
     fn settings(&self, entry: &ServerEntry, server: &Server, program: &Program) -> StdioSettings {
-        let environment = server_settings::variables(self.environment, program);
+        let environment = server_settings::variables(&self.environment, program);
         StdioSettings {
             name: entry.name.clone(),
             command: program.command.clone(),
             args: program.args.clone(),
             withheld: Withheld {
-                names: server_settings::withheld(self.environment, &environment),
+                names: server_settings::withheld(&self.environment, &environment),
                 given: environment.keys().cloned().collect(),
                 passed: program.env_passthrough.clone(),
             },
             environment,
-            secrets: server_settings::program_secrets(self.environment, entry, program),
+            secrets: server_settings::program_secrets(&self.environment, entry, program),
             cwd: program.cwd.as_ref().map(|cwd| self.environment.current_folder.join(cwd)),
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
-            max_message: max_message(self.config.screen.max_answer),
+            max_message: max_message(self.config().screen.max_answer),
             era: era(server),
             roots: self.roots(server),
             elicitation: self.elicitation(server),
@@ -216,17 +243,21 @@ impl Assembly<'_> {
         remote: &Remote,
         prefer: Prefer,
     ) -> HttpSettings {
-        let headers = remote.headers.iter().map(|(name, value)| (name.clone(), value.clone()));
         HttpSettings {
             name: entry.name.clone(),
             url: Secret::new(remote.url.clone()),
-            headers: headers.collect(),
+            headers: secrets::known_headers(server, remote),
+            login: self.logins.of(entry, server, remote).map(|login| {
+                let login: Arc<dyn Credentials> = Arc::new(login);
+                LoginCredentials(login)
+            }),
+            fetched: self.fetched(entry, server, remote),
             secrets: server_settings::remote_secrets(entry, remote),
             addresses: server_settings::addresses(entry, server),
             prefer,
             startup_timeout: server.startup_timeout,
             timeout: server.timeout,
-            max_message: max_message(self.config.screen.max_answer),
+            max_message: max_message(self.config().screen.max_answer),
             era: era(server),
             roots: self.roots(server),
             elicitation: self.elicitation(server),
@@ -234,8 +265,26 @@ impl Assembly<'_> {
         }
     }
 
+    /// The credentials of the configuration that must be fetched.
+    fn fetched(
+        &self,
+        entry: &ServerEntry,
+        server: &Server,
+        remote: &Remote,
+    ) -> Vec<LoginCredentials> {
+        let mut fetched: Vec<LoginCredentials> = Vec::new();
+        if secrets::must_fetch_headers(server, remote) {
+            fetched.push(LoginCredentials(Arc::new(references::headers(self, entry))));
+        }
+        if let Some(provider) = &remote.auth_provider {
+            let tokens = google::tokens(&self.environment, &self.clock, &remote.url, provider);
+            fetched.push(LoginCredentials(Arc::new(FetchedHeaders::new(Arc::new(tokens)))));
+        }
+        fetched
+    }
+
     fn elicitation(&self, server: &Server) -> Elicitation {
-        if server_settings::may_ask(self.config, server) {
+        if server_settings::may_ask(self.config(), server) {
             Elicitation::Offered
         } else {
             Elicitation::Off
@@ -243,7 +292,7 @@ impl Assembly<'_> {
     }
 
     fn roots(&self, server: &Server) -> Vec<Root> {
-        let roots = server_settings::roots(self.environment, server).into_iter();
+        let roots = server_settings::roots(&self.environment, server).into_iter();
         roots.map(|RootFolder { uri, name }| Root { uri, name }).collect()
     }
 }

@@ -4,16 +4,23 @@ mod environment;
 mod files;
 mod machine;
 mod registry;
+mod secret_commands;
 mod audit;
+mod caller_tokens;
 mod control;
+mod conversations;
 mod logs;
 mod telemetry;
 mod warm_up;
 mod demo;
 mod editor;
+mod browser;
+mod logins;
 mod adapters;
 mod manifests;
+mod models;
 mod answers;
+mod passwords;
 mod assemble;
 mod serve;
 
@@ -21,7 +28,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use capstan_app::{Clients, Doctor, Gateways, PendingApprovals, Registries};
+use capstan_app::{
+    Accounts, CallerTokens, Clients, Doctor, Gateways, PendingApprovals, Registries,
+};
 use capstan_cli::Services;
 use capstan_cli::args::{Command, LogFormat};
 use capstan_cli::exit::Exit;
@@ -30,10 +39,16 @@ use clap_complete::CompleteEnv;
 
 use crate::adapters::Adapters;
 use crate::audit::AuditFiles;
+use crate::browser::Browsers;
+use crate::caller_tokens::{AuditFileWriter, RandomTokens};
 use crate::control::LocalSockets;
+use crate::conversations::ConversationFolder;
 use crate::editor::Editors;
 use crate::files::{CacheFolder, StateFolder};
+use crate::logins::ServerLogins;
 use crate::machine::LocalMachine;
+use crate::models::WebModels;
+use crate::passwords::Argon2Passwords;
 use crate::registry::WebRegistries;
 
 fn main() -> ExitCode {
@@ -103,6 +118,17 @@ fn services(adapters: &Arc<Adapters>) -> Services {
             store: Arc::<capstan_store::Database>::clone(&adapters.database),
             clock: Arc::clone(&adapters.configs.clock),
         }),
+        accounts: Arc::new(Accounts {
+            store: Arc::<capstan_store::Database>::clone(&adapters.database),
+            passwords: Arc::new(Argon2Passwords),
+            clock: Arc::clone(&adapters.configs.clock),
+        }),
+        tokens: Arc::new(CallerTokens {
+            store: Arc::<capstan_store::Database>::clone(&adapters.database),
+            source: Arc::new(RandomTokens),
+            audit: Arc::new(AuditFileWriter(here())),
+            clock: Arc::clone(&adapters.configs.clock),
+        }),
         doctor: Arc::new(Doctor {
             configs: Arc::clone(&adapters.configs),
             audit: Arc::<AuditFiles>::clone(&audit),
@@ -113,12 +139,21 @@ fn services(adapters: &Arc<Adapters>) -> Services {
         audit,
         addresses: Arc::<LocalMachine>::clone(&adapters.machine),
         names: Arc::<CacheFolder>::clone(&adapters.names),
+        secrets: Arc::clone(&adapters.secrets),
         usage: Arc::clone(&adapters.usage),
+        index: Arc::<capstan_search::SearchIndex>::clone(&adapters.index),
         serve: Arc::<Adapters>::clone(adapters),
         warm_up: Arc::<Adapters>::clone(adapters),
+        logins: Arc::<ServerLogins>::clone(&adapters.logins),
+        browser: Arc::new(Browsers {
+            environment: here(),
+            machine: Arc::<LocalMachine>::clone(&adapters.machine),
+        }),
         editor: Arc::new(Editors {
             environment: here(),
             machine: Arc::<LocalMachine>::clone(&adapters.machine),
         }),
+        models: Arc::new(WebModels),
+        conversations: Arc::new(ConversationFolder(here())),
     }
 }

@@ -1,8 +1,10 @@
 //! Runs the gateway: a hub for other programs, and the transport by which they reach it.
 //!
-//! `served` replaces the hub on a reload, `supervise` starts and stops servers, `watch` triggers
+//! `auth` authenticates callers, with the tokens of `own_authorization` too, `served` replaces the hub on a reload, `supervise` starts and stops servers, `watch` triggers
 //! reloads.
 
+mod auth;
+mod own_authorization;
 mod served;
 mod supervise;
 mod watch;
@@ -21,7 +23,7 @@ use capstan_app::hub_settings::{self, ClientTransport};
 use capstan_app::reload::{LiveConfig, Reloading, Transport};
 use capstan_app::{AppError, Environment, Selection, Setup};
 use capstan_audit::Background;
-use capstan_cli::serving::{Face, HttpFace, Ready, Serve, Serving};
+use capstan_cli::serving::{Face, HttpFace, Protection, Ready, Serve, Serving};
 use capstan_config::{Config, GatewayLimits};
 use capstan_gateway::http::{
     self, Anonymous, Bound, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
@@ -38,6 +40,7 @@ use crate::adapters::Adapters;
 use crate::control;
 use crate::files::CacheFolder;
 use crate::telemetry::Telemetry;
+use auth::GatewayAuth;
 use served::Served;
 pub(crate) use supervise::Supervised;
 
@@ -92,6 +95,7 @@ async fn serve(
         }
     };
     let (mut hub, audit) = hub(&adapters, setup, transport)?;
+    let auth = authenticator(&adapters, &loaded.config, bound.as_ref(), &hub).await?;
     let telemetry = Telemetry::start(&adapters.environment);
     let supervised = Arc::new(Supervised::start(&adapters, &hub.clock, &hub.changes));
     supervised.supervise(&mut hub, &loaded.config);
@@ -108,6 +112,7 @@ async fn serve(
         transport: if bound.is_some() { Transport::Http } else { Transport::Stdio },
         names: Arc::<CacheFolder>::clone(&adapters.names),
         usage: Arc::clone(&adapters.usage),
+        index: Arc::<capstan_search::SearchIndex>::clone(&adapters.index),
     };
     let live = LiveConfig::new(reloading, gateway.hub(), setup, selection);
     let mut controlled = control::open(&adapters.environment, &live);
@@ -116,10 +121,13 @@ async fn serve(
     let result = match required {
         Ok(ControlFlow::Continue(())) => {
             controlled.spawn(watch::follow(Arc::clone(&live)).map(|never| match never {}));
+            if let Some(auth) = &auth {
+                controlled.spawn(Arc::clone(auth).maintain());
+            }
             let hurried = hurried(Arc::clone(&gateway), stopping.clone(), stop);
             tokio::select! {
                 biased;
-                served = run(gateway, bound, (stopping, ready)) => served,
+                served = run(gateway, bound.map(|bound| (bound, auth)), (stopping, ready)) => served,
                 () = hurried => Ok(()),
             }
         }
@@ -136,6 +144,19 @@ async fn serve(
         audit.close();
     }
     result
+}
+
+/// Builds the authentication of callers over HTTP.
+async fn authenticator(
+    adapters: &Adapters,
+    config: &Config,
+    bound: Option<&Bound>,
+    hub: &HubBuilder,
+) -> Result<Option<Arc<GatewayAuth>>, AppError> {
+    match bound {
+        Some(bound) => GatewayAuth::new(adapters, config, bound, hub).await,
+        None => Ok(None),
+    }
 }
 
 /// Starts the servers early, so that they are ready for the first client.
@@ -167,7 +188,7 @@ async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFut
 /// Serves clients until told to stop, or until the only client is gone.
 async fn run(
     gateway: Arc<Gateway>,
-    bound: Option<Bound>,
+    bound: Option<(Bound, Option<Arc<GatewayAuth>>)>,
     (stop, ready): (Stopping, Announce<'_>),
 ) -> Result<(), AppError> {
     let watched = watch(Arc::clone(&gateway));
@@ -183,14 +204,16 @@ async fn run(
                 never = watched => match never {},
             }
         }
-        Some(bound) => {
+        Some((bound, auth)) => {
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
             let exposed = (!bound.address().ip().to_canonical().is_loopback())
                 .then(|| format!("{}://{}/mcp", bound.scheme(), bound.address()));
             let metrics = bound.metrics_address();
             let metrics = metrics.map(|at| format!("{}://{}/metrics", bound.scheme(), host(at)));
-            let announced = ready(Ready { hub: gateway.hub(), url, exposed, metrics });
-            let site = site(&gateway, &bound);
+            let ways = auth.as_ref().map(|auth| auth.ways()).unwrap_or_default();
+            let protection = Protection { ways, encrypted: bound.scheme() == "https" };
+            let announced = ready(Ready { hub: gateway.hub(), url, exposed, metrics, protection });
+            let site = site(&gateway, &bound, auth);
             tokio::select! {
                 biased;
                 () = http::serve(bound, site, stop) => {}
@@ -202,14 +225,17 @@ async fn run(
 }
 
 /// The HTTP site: the routes, and the authenticator of their callers.
-fn site(gateway: &Arc<Gateway>, bound: &Bound) -> Site {
+fn site(gateway: &Arc<Gateway>, bound: &Bound, auth: Option<Arc<GatewayAuth>>) -> Site {
     let mcp = McpEndpoints::new(gateway, bound.limits());
     let routes = mcp.mount(Routes::new(http::NOT_FOUND));
     let routes = match bound.metrics_address() {
         Some(_) => http::pages::mount_without_metrics(routes, gateway),
         None => http::pages::mount(routes, gateway),
     };
-    Site { mcp, routes, authenticator: Arc::new(Anonymous) }
+    match auth {
+        Some(auth) => Site { mcp, routes: auth.mount(routes), authenticator: auth },
+        None => Site { mcp, routes, authenticator: Arc::new(Anonymous) },
+    }
 }
 
 /// Waits for the required servers, unless told to stop.
@@ -258,6 +284,7 @@ async fn bind(
         allowed_origins: config.gateway.allowed_origins.clone(),
         tls: tls.map(|files| Tls { cert: path(files.cert), key: path(files.key) }),
         insecure,
+        authenticated: config.gateway.auth.as_ref().is_some_and(|auth| !auth.is_open()),
         limits: limits(&config.gateway.limits),
     };
     http::bind(settings).await.map_err(|error| {
@@ -270,12 +297,16 @@ async fn bind(
     })
 }
 
-/// The host names that clients may use: the configured ones, and that of the public URL.
+/// The host names that clients may use: the configured ones, and those of the public URL and of the
+/// authorization server.
 fn hosts(config: &Config) -> Vec<String> {
-    let public = config.gateway.public_url.as_deref();
-    let public = public.and_then(|url| url.split_once("://")).map(|(_, rest)| rest);
-    let public = public.and_then(|rest| rest.split('/').next()).map(str::to_owned);
-    config.gateway.allowed_hosts.iter().cloned().chain(public).collect()
+    let gateway = &config.gateway;
+    let issuer = gateway.auth.as_ref().and_then(|auth| auth.oauth_as.as_ref()?.issuer_url.as_ref());
+    let public = [gateway.public_url.as_ref(), issuer].into_iter().flatten().filter_map(|url| {
+        let (_, rest) = url.split_once("://")?;
+        rest.split('/').next().map(str::to_owned)
+    });
+    gateway.allowed_hosts.iter().cloned().chain(public).collect()
 }
 
 fn limits(limits: &GatewayLimits) -> HttpLimits {

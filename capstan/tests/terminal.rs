@@ -8,6 +8,8 @@ mod adopt;
 mod approve;
 #[path = "terminal/attach.rs"]
 mod attach;
+#[path = "terminal/chat.rs"]
+mod chat;
 #[path = "terminal/edit.rs"]
 mod edit;
 #[path = "terminal/import.rs"]

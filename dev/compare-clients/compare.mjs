@@ -198,7 +198,16 @@ async function worker() {
 }
 await Promise.all(Array.from({ length: BUSY }, worker));
 for (const child of running) child.kill();
-rmSync(work, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+// A gateway writes to its folder until it has ended; a folder that is left over is no difference.
+const deadline = Date.now() + 10_000;
+while (Date.now() < deadline) {
+  try {
+    rmSync(work, { recursive: true, force: true });
+    break;
+  } catch {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+}
 if (chosen.length === jobs.length) {
   for (const row of [...different, ...defects].filter((row) => !used.has(row))) {
     total.failed++;

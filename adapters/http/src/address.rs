@@ -60,6 +60,18 @@ impl WebAddress {
         Self::found(url)
     }
 
+    /// Parses an address that this server names, such as that of its authorization server.
+    /// It may be on this machine only if the configuration says that this server is.
+    ///
+    /// # Errors
+    /// If it is invalid; the text describes the problem.
+    pub fn refer(&self, text: &str) -> Result<Self, String> {
+        let found = Self::discover(text)?;
+        let beside = self.loopback == Loopback::Configured && self.socket.is_none();
+        let loopback = if beside { Loopback::of_configured(text) } else { Loopback::Refused };
+        Ok(Self { loopback, ..found })
+    }
+
     fn found(url: Url) -> Result<Self, String> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(
@@ -90,6 +102,11 @@ impl WebAddress {
     /// The query, without the `?`.
     pub fn query(&self) -> Option<&str> {
         self.url.query()
+    }
+
+    /// The whole address. It may contain a login if it is from the configuration.
+    pub fn url(&self) -> &Url {
+        &self.url
     }
 
     /// True if it is reached over TLS.

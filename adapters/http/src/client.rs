@@ -11,22 +11,26 @@ use capstan_lazy::AttemptError;
 use capstan_model::Secret;
 use capstan_safety::address::{AddressClass, AddressPolicy};
 use capstan_safety::mask::Masker;
-use futures::StreamExt;
+use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
-use reqwest::header::{HeaderValue, LOCATION};
+use futures::{FutureExt, StreamExt};
+use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
 use reqwest::redirect::Policy;
 use reqwest::{Method, StatusCode, Url};
 
 use crate::address::{WebAddress, is_loopback};
 use crate::address_guard::AddressGuard;
 use crate::connection_pool::Place;
-use crate::credentials::{Applied, Credentials, StaticHeaders};
+use crate::credentials::{Applied, Challenge, Challenged, Credentials, StaticHeaders};
 use crate::transport::{
     AGENT, HttpBody, HttpRequest, HttpResponse, Target, Transport, TransportError,
 };
 
 /// The largest number of redirects followed.
 const MAX_HOPS: usize = 5;
+
+/// The largest number of refusals after which a request is sent once more with other credentials.
+const MAX_REFUSALS: usize = 2;
 
 /// The timeout for establishing a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -62,6 +66,9 @@ pub enum HttpError {
     /// The request was sent; its outcome is unknown.
     #[error("{0}")]
     Lost(String),
+    /// The server requires a login, or one with more scopes.
+    #[error("{0}")]
+    NeedsLogin(String),
     /// The server redirects the request, and the redirect cannot be followed.
     #[error("it answered with HTTP status {status}: {words}")]
     Redirected {
@@ -96,6 +103,7 @@ impl Client {
     #[must_use]
     pub fn with(&self, credentials: Arc<dyn Credentials>) -> Self {
         let mut client = self.clone();
+        credentials.hide_in(&client.masker);
         client.credentials.insert(0, credentials);
         client
     }
@@ -116,7 +124,7 @@ impl Client {
     }
 
     /// Sends a request with the credentials and follows redirects within the origin.
-    /// If the server answers with status 401 and there are other credentials, sends it once more.
+    /// If the server refuses the credentials and there are others, sends it once more with these.
     /// `write` composes the request again each time, so that nothing is copied if there is no
     /// redirect.
     ///
@@ -126,12 +134,15 @@ impl Client {
         &self,
         write: &(dyn Fn() -> HttpRequest + Sync),
     ) -> Result<HttpResponse, HttpError> {
-        let (mut moved, mut challenged) = (None, false);
+        let (mut moved, mut refusals) = (None, 0);
         for _ in 0..=MAX_HOPS {
             let mut request = Box::new(write());
+            let mut number = 0;
             for credentials in &self.credentials {
-                if let Applied::Wait(applied) = credentials.apply(&mut request) {
-                    applied.await?;
+                match credentials.apply(&mut request) {
+                    Applied::Ready => {}
+                    Applied::Numbered(applied) => number = applied,
+                    Applied::Wait(applied) => number = number.max(applied.await?),
                 }
             }
             if let Some(next) = moved {
@@ -139,8 +150,11 @@ impl Client {
             }
             let (method, from) = (request.method.clone(), request.to.clone());
             let response = self.send_once(request).await?;
-            if response.status == StatusCode::UNAUTHORIZED && !challenged && self.has_others() {
-                (moved, challenged) = (None, true);
+            if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+                && refusals < MAX_REFUSALS
+                && self.has_others(response.status, &response.headers, number).await?
+            {
+                (moved, refusals) = (None, refusals + 1);
                 continue;
             }
             let Some(next) = self.redirect(&method, from.url(), &response)? else {
@@ -153,8 +167,29 @@ impl Client {
     }
 
     /// True if other credentials can replace those that the server did not accept.
-    fn has_others(&self) -> bool {
-        self.credentials.iter().any(|credentials| credentials.challenged())
+    ///
+    /// Boxed, because its size would otherwise be part of every call.
+    fn has_others<'a>(
+        &'a self,
+        status: StatusCode,
+        headers: &'a HeaderMap,
+        number: u64,
+    ) -> BoxFuture<'a, Result<bool, HttpError>> {
+        let asked = async move {
+            for credentials in &self.credentials {
+                let has_others = match credentials.challenged(Challenge { status, headers, number })
+                {
+                    Challenged::Final => false,
+                    Challenged::Retry => true,
+                    Challenged::Wait(fetched) => fetched.await?,
+                };
+                if has_others {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        };
+        asked.boxed()
     }
 
     /// Sends a request without credentials and follows no redirect.
@@ -354,6 +389,7 @@ impl From<HttpError> for AttemptError {
             HttpError::Unfit(_)
             | HttpError::NotSent(_)
             | HttpError::Lost(_)
+            | HttpError::NeedsLogin(_)
             | HttpError::Redirected { .. } => Self::Failed(error.to_string()),
         }
     }

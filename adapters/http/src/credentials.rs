@@ -3,8 +3,12 @@
 //! **Invariant:** this crate implements no login. It asks [`Credentials`] to authenticate each
 //! request and reports to them if the server rejects it.
 
+use std::sync::Arc;
+
 use capstan_model::Secret;
+use capstan_safety::mask::Masker;
 use futures::future::BoxFuture;
+use reqwest::StatusCode;
 use reqwest::header::{COOKIE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::client::HttpError;
@@ -15,17 +19,43 @@ pub trait Credentials: Send + Sync {
     /// Adds the credentials to a request: headers, query parameters or cookies.
     fn apply<'a>(&'a self, request: &'a mut HttpRequest) -> Applied<'a>;
 
-    /// Records that the server answered with status 401. True if other credentials justify one more
-    /// request.
-    fn challenged(&self) -> bool;
+    /// Receives the server's refusal of a request, with status 401 or 403.
+    fn challenged<'a>(&'a self, challenge: Challenge<'a>) -> Challenged<'a>;
+
+    /// Adds the secrets of these credentials to a masker, also those that are fetched later.
+    fn hide_in(&self, _masker: &Arc<Masker>) {}
 }
 
 /// The result of adding credentials.
 pub enum Applied<'a> {
     /// The credentials are in the request.
     Ready,
-    /// The credentials must be fetched first, and are in the request when the future completes.
-    Wait(BoxFuture<'a, Result<(), HttpError>>),
+    /// The credentials are in the request; the number identifies them in a [`Challenge`].
+    Numbered(u64),
+    /// The credentials must be fetched first, and are in the request when the future completes
+    /// with their number.
+    Wait(BoxFuture<'a, Result<u64, HttpError>>),
+}
+
+/// A refusal by the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Challenge<'a> {
+    /// The status: 401 or 403.
+    pub status: StatusCode,
+    /// The headers of the answer.
+    pub headers: &'a HeaderMap,
+    /// The number of the credentials that the request had; 0 if there were none.
+    pub number: u64,
+}
+
+/// The reaction to a refusal.
+pub enum Challenged<'a> {
+    /// The refusal is final.
+    Final,
+    /// Other credentials justify one more request.
+    Retry,
+    /// Other credentials may have to be fetched; the result is true if there are any.
+    Wait(BoxFuture<'a, Result<bool, HttpError>>),
 }
 
 /// Headers from the configuration. Headers that a request already has take precedence.
@@ -65,8 +95,8 @@ impl Credentials for StaticHeaders {
         Applied::Ready
     }
 
-    fn challenged(&self) -> bool {
-        false
+    fn challenged<'a>(&'a self, _: Challenge<'a>) -> Challenged<'a> {
+        Challenged::Final
     }
 }
 

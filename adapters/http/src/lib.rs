@@ -1,7 +1,8 @@
 //! The one HTTP client: every HTTP request to a server is sent through [`Client`].
 //!
 //! [`WebAddress`] is the destination of a request; `address_guard` checks the IP addresses before a
-//! connection is made. [`Credentials`] authenticate requests.
+//! connection is made. [`Credentials`] authenticate requests;
+//! [`FetchedHeaders`] are credentials that come from elsewhere.
 //! `transport` sends: over `connection_pool` to this machine, through `reqwest` to all others, and
 //! `plain` reads whole answers. `download` fetches public documents.
 
@@ -15,11 +16,13 @@ mod payload;
 mod unpack;
 mod plain;
 mod download;
+mod fetched_headers;
 
 pub use address::WebAddress;
 pub use client::{Client, HttpError};
-pub use credentials::{Applied, Credentials};
+pub use credentials::{Applied, Challenge, Challenged, Credentials};
 pub use download::download;
+pub use fetched_headers::{FetchedHeaders, HeaderSource, Headers};
 pub use payload::Payload;
 pub use plain::{PlainRequest, PlainResponse};
 pub use reqwest::{Method, StatusCode, Url, header};

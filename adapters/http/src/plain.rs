@@ -53,7 +53,30 @@ impl Client {
         limit: usize,
     ) -> Result<PlainResponse, HttpError> {
         let request = self.request(request)?;
-        let HttpResponse { status, headers, body } = self.follow(&|| request.clone()).await?;
+        let response = self.follow(&|| request.clone()).await?;
+        self.plain(response, limit).await
+    }
+
+    /// Sends a request without credentials, and reads at most `limit` bytes of the answer. No
+    /// redirect is followed.
+    ///
+    /// # Errors
+    /// If there is no answer. An error status or a redirect is an answer.
+    pub async fn send_unredirected(
+        &self,
+        request: PlainRequest,
+        limit: usize,
+    ) -> Result<PlainResponse, HttpError> {
+        let response = self.send_once(Box::new(self.request(request)?)).await?;
+        self.plain(response, limit).await
+    }
+
+    async fn plain(
+        &self,
+        response: HttpResponse,
+        limit: usize,
+    ) -> Result<PlainResponse, HttpError> {
+        let HttpResponse { status, headers, body } = response;
         let (body, whole) = self.read(body, limit).await?;
         let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let content_type = content_type.map(ToOwned::to_owned);

@@ -1,8 +1,10 @@
-//! Single-flight lazy values, and servers whose tools are one: they are read on first use.
+//! Single-flight lazy values, servers whose tools are one (they are read on first use), and servers
+//! whose settings are completed when they connect.
 //!
 //! **Invariant:** at most one attempt runs at any time. A caller that is dropped does not stop it
 //! for the others.
 
+mod deferred;
 mod tool_server;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +17,7 @@ use futures::future::Shared;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+pub use deferred::{Completed, Completion, DeferredServer};
 pub use tool_server::{Offer, ToolServer, ToolSource};
 
 /// How long a failure is cached before another attempt is made.

@@ -18,7 +18,7 @@ use crate::fault::Fault;
 use crate::http::HttpChannel;
 use crate::http::base::Opening;
 use crate::http::legacy_sse::SseChannel;
-use crate::http::web::Web;
+use crate::http::web::{Remedy, Web};
 use crate::server::echo::{Reporter, Reports};
 use crate::server::slot::Role;
 use crate::server::sticky::StickyRequests;
@@ -27,7 +27,8 @@ use crate::session::Session;
 use crate::session::handshake::{HandshakeError, Order, perform};
 use crate::session::listing::{AllLists, Lists};
 use crate::settings::{
-    CommonSettings, Era as EraSetting, HttpSettings, Prefer, Settings, StdioSettings,
+    CommonSettings, Era as EraSetting, HttpSettings, LoginCredentials, Prefer, Settings,
+    StdioSettings,
 };
 use crate::stdio::StdioChannel;
 use crate::stdio::missing_variable::remedy;
@@ -55,9 +56,9 @@ pub(crate) struct ServerContext {
     pub(crate) listener: Arc<dyn Listener>,
     /// The lists of all of the server's connections.
     pub(crate) all_lists: Arc<AllLists>,
-    /// What all of the server's connections reported last.
+    /// The last reports of all connections of the server.
     pub(crate) reports: Arc<Reports>,
-    /// What is wanted of all of the server's connections.
+    /// The requests that last, for all connections of the server.
     pub(crate) sticky: Arc<StickyRequests>,
 }
 
@@ -298,6 +299,8 @@ fn may_speak_other(fault: &Fault, tried: HttpTransport) -> bool {
             | Fault::Blocked(_)
             | Fault::Elsewhere(_)
             | Fault::Login(_)
+            | Fault::Credentials(_)
+            | Fault::Scopes(_)
             | Fault::Forbidden(_)
             | Fault::RateLimited(_)
             | Fault::Endless(_),
@@ -310,5 +313,13 @@ fn web(settings: &HttpSettings, context: &ServerContext) -> Result<Web, String> 
     let address = WebAddress::parse(settings.url.reveal())?;
     let masker = Arc::clone(&context.masker);
     let client = Client::new(&address, &settings.headers, masker, &settings.addresses)?;
-    Ok(Web { client, max_message: settings.max_message })
+    let client = settings
+        .fetched
+        .iter()
+        .fold(client, |client, LoginCredentials(one)| client.with(Arc::clone(one)));
+    let (client, remedy) = match &settings.login {
+        Some(LoginCredentials(login)) => (client.with(Arc::clone(login)), Remedy::Login),
+        None => (client, Remedy::Configuration),
+    };
+    Ok(Web { client, max_message: settings.max_message, remedy })
 }

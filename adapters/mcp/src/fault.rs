@@ -19,6 +19,12 @@ pub(crate) enum Fault {
     /// The server requires a login.
     #[error("it requires a login: {0}")]
     Login(String),
+    /// The server refuses the configured credentials.
+    #[error("it refuses the configured credentials: {0}")]
+    Credentials(String),
+    /// The server requires a login with more scopes, for this request.
+    #[error("{0}")]
+    Scopes(String),
     /// The server recognizes our login and refuses access.
     #[error("it refused access: {0}")]
     Forbidden(String),
@@ -54,7 +60,8 @@ impl Fault {
             Self::Unreachable(reason) => CallError::Unreachable { server, reason },
             Self::Blocked(reason) => CallError::AddressBlocked { server, reason },
             Self::Elsewhere(reason) => CallError::LedElsewhere { server, reason },
-            Self::Login(reason) | Self::Forbidden(reason) => {
+            Self::Login(reason) | Self::Scopes(reason) => CallError::NeedsLogin { server, reason },
+            Self::Credentials(reason) | Self::Forbidden(reason) => {
                 CallError::Unauthorized { server, reason }
             }
             Self::RateLimited(retry_after) => CallError::RateLimited { server, retry_after },
@@ -77,6 +84,8 @@ impl Fault {
             Self::Unreachable(_)
             | Self::Blocked(_)
             | Self::Elsewhere(_)
+            | Self::Credentials(_)
+            | Self::Scopes(_)
             | Self::Forbidden(_)
             | Self::RateLimited(_)
             | Self::Status { .. }
@@ -91,11 +100,17 @@ impl Fault {
         match self {
             Self::Blocked(_)
             | Self::Elsewhere(_)
-            | Self::Login(_)
+            | Self::Credentials(_)
+            | Self::Scopes(_)
             | Self::Forbidden(_)
             | Self::RateLimited(_) => true,
             Self::Status { status, .. } => *status < 500,
-            Self::Unreachable(_) | Self::NotMcp(_) | Self::Endless(_) | Self::TooLong(_) => false,
+            // Somebody may log in meanwhile.
+            Self::Login(_)
+            | Self::Unreachable(_)
+            | Self::NotMcp(_)
+            | Self::Endless(_)
+            | Self::TooLong(_) => false,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The resolved configuration of one server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use capstan_http::Url;
+use capstan_http::{Credentials, Url};
 use capstan_model::{Secret, ServerName};
 use capstan_safety::address::AddressPolicy;
 use capstan_safety::mask::Masker;
@@ -75,6 +77,10 @@ pub struct HttpSettings {
     pub url: Secret<String>,
     /// Headers sent with every request.
     pub headers: Vec<(String, Secret<String>)>,
+    /// The login to the server; `None` if the configuration has its credentials.
+    pub login: Option<LoginCredentials>,
+    /// Credentials of the configuration that are fetched when a request needs them.
+    pub fetched: Vec<LoginCredentials>,
     /// Further values that must not appear in anything we show.
     pub secrets: Vec<Secret<String>>,
     /// The network addresses that may be connected to.
@@ -96,6 +102,10 @@ pub struct HttpSettings {
     /// The kind of callers behind the calls.
     pub others: Others,
 }
+
+/// Credentials that may have to be fetched, such as those of a login.
+#[derive(Clone)]
+pub struct LoginCredentials(pub Arc<dyn Credentials>);
 
 /// The settings of a server, by transport.
 #[derive(Clone, Debug)]
@@ -170,6 +180,14 @@ pub struct Root {
     pub uri: String,
     /// The display name.
     pub name: String,
+}
+
+// === impl LoginCredentials ===
+
+impl fmt::Debug for LoginCredentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LoginCredentials")
+    }
 }
 
 // === impl StdioSettings ===

@@ -122,6 +122,10 @@ impl ToolSource for OpenApiSource {
             Ok(Ok(_) | Err(HttpError::Unfit(_) | HttpError::Redirected { .. })) => {
                 return Ok(());
             }
+            Ok(Err(HttpError::NeedsLogin(reason))) => {
+                let server = self.settings.name.clone();
+                return Err(CallError::NeedsLogin { server, reason });
+            }
             Ok(Err(HttpError::Blocked(reason))) => {
                 let server = self.settings.name.clone();
                 return Err(CallError::AddressBlocked { server, reason });
@@ -195,6 +199,10 @@ impl OpenApiSource {
             HttpError::Elsewhere(reason) => {
                 let (server, reason) = (self.settings.name.clone(), masked(&reason, secrets));
                 Err(CallError::LedElsewhere { server, reason })
+            }
+            HttpError::NeedsLogin(reason) => {
+                let (server, reason) = (self.settings.name.clone(), masked(&reason, secrets));
+                Err(CallError::NeedsLogin { server, reason })
             }
             HttpError::NotSent(reason) | HttpError::Lost(reason) => Err(self.unreachable(reason)),
             other @ HttpError::Unfit(_) => {

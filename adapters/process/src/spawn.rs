@@ -139,6 +139,19 @@ pub async fn run_in_foreground(program: &Path, args: &[OsString]) -> std::io::Re
     Ok(status.code().map_or(Exit::Killed, Exit::Code))
 }
 
+/// Starts a program that the user chose, such as a browser, and does not wait for it.
+///
+/// It outlives us, gets no terminal and, because it is the user's own, all of our environment.
+///
+/// # Errors
+/// If it cannot be started.
+#[expect(clippy::disallowed_methods, reason = "the user's own program keeps the environment")]
+pub fn start_apart(program: &Path, args: &[OsString]) -> std::io::Result<()> {
+    let mut command = Command::new(program);
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.process_group(0).spawn().map(drop)
+}
+
 /// Finds the program's path in the `PATH` that the program itself will have.
 ///
 /// The lookup is done here so that the error names the command, instead of a keeper that exits.

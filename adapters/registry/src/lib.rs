@@ -226,6 +226,7 @@ impl Registry {
             HttpError::Unfit(_)
             | HttpError::NotSent(_)
             | HttpError::Lost(_)
+            | HttpError::NeedsLogin(_)
             | HttpError::Redirected { .. } => RegistryError::Unreachable(url.clone(), error),
         })?;
         let status = StatusCode::from_u16(response.status).unwrap_or_default();

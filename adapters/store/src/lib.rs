@@ -2,13 +2,16 @@
 //!
 //! [`Database`] is the store of one operator: one file, opened at the first query, and shared by
 //! all processes of the operator. `pins` stores the pinned definitions, `questions` the open
-//! questions, `usage` the number of calls per server; `schema` migrates an older file. `open`
+//! questions, `access_tokens` the tokens of callers, `authorization` the state of the authorization
+//! server, `usage` the number of calls per server; `schema` migrates an older file. `open`
 //! checks that the file is intact, with the help of `pinned_servers`; `backup` keeps a damaged one.
 //! `snapshot` spares lists the database.
 //!
 //! The statements use only what `SQLite` and `PostgreSQL` have in common, so that a server can
 //! replace the file.
 
+mod access_tokens;
+mod authorization;
 mod backup;
 mod damage;
 mod lock;

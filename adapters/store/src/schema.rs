@@ -45,6 +45,54 @@ const STEPS: &[&str] = &[
         policy TEXT NOT NULL, \
         shown TEXT NOT NULL, \
         expires_at BIGINT NOT NULL)",
+    "CREATE TABLE access_tokens (\
+        id TEXT NOT NULL PRIMARY KEY, \
+        digest TEXT NOT NULL UNIQUE, \
+        subject TEXT NOT NULL, \
+        roles TEXT NOT NULL, \
+        created_at BIGINT NOT NULL, \
+        expires_at BIGINT)",
+    "CREATE TABLE oauth_clients (\
+        id TEXT NOT NULL PRIMARY KEY, \
+        name TEXT, \
+        redirect_uris TEXT NOT NULL, \
+        source TEXT NOT NULL, \
+        created_at BIGINT NOT NULL, \
+        used_at BIGINT NOT NULL, \
+        expires_at BIGINT NOT NULL)",
+    "CREATE TABLE oauth_grants (\
+        id TEXT NOT NULL PRIMARY KEY, \
+        client TEXT NOT NULL, \
+        subject TEXT NOT NULL, \
+        roles TEXT NOT NULL, \
+        scopes TEXT NOT NULL, \
+        resource TEXT NOT NULL, \
+        expires_at BIGINT NOT NULL, \
+        revoked BIGINT NOT NULL)",
+    "CREATE INDEX oauth_grants_of_client ON oauth_grants (client)",
+    "CREATE INDEX oauth_grants_of_subject ON oauth_grants (subject)",
+    "CREATE TABLE oauth_codes (\
+        digest TEXT NOT NULL PRIMARY KEY, \
+        redirect_uri TEXT NOT NULL, \
+        challenge TEXT NOT NULL, \
+        owner TEXT NOT NULL, \
+        expires_at BIGINT NOT NULL, \
+        taken BIGINT NOT NULL)",
+    "CREATE TABLE oauth_tokens (\
+        digest TEXT NOT NULL PRIMARY KEY, \
+        owner TEXT NOT NULL, \
+        expires_at BIGINT NOT NULL, \
+        used_at BIGINT)",
+    "CREATE TABLE users (\
+        name TEXT NOT NULL PRIMARY KEY, \
+        password TEXT NOT NULL, \
+        roles TEXT NOT NULL, \
+        created_at BIGINT NOT NULL)",
+    "CREATE TABLE oauth_keys (\
+        id TEXT NOT NULL PRIMARY KEY, \
+        usage TEXT NOT NULL, \
+        secret TEXT NOT NULL, \
+        created_at BIGINT NOT NULL)",
 ];
 
 /// Counts the migrations of a file.

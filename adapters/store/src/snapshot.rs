@@ -27,7 +27,7 @@ pub struct ListStore {
     copy: Mutex<Copied>,
 }
 
-/// What is known of the copy. A command that lists takes a moment, so it reads the copy once.
+/// The state of the copy. A command that lists takes a moment, so it reads the copy once.
 #[derive(Clone)]
 enum Copied {
     /// It was not read yet.

@@ -158,9 +158,9 @@ fn a_file_that_was_named_must_be_there_and_be_text() {
 
 #[test]
 fn restrictions_that_are_not_in_force_are_refused_and_never_ignored() {
-    let world = with("[gateway.auth]\nproviders = [\"bearer\"]\n");
+    let world = with("[gateway]\nexpose = \"search\"\n");
     let ended = ends_with(run(&world, "tools"), 3);
-    says(&ended.stderr, "which this version does not enforce");
+    says(&ended.stderr, "which this version does not");
     let sandboxed = "[servers.s]\ncommand = \"true\"\nsandbox = { network = false }\n";
     let world = with(sandboxed);
     let listed = ok_json(&world, "list");
@@ -200,6 +200,7 @@ fn show_tells_every_value_and_its_origin() {
         servers.b.protocol         "auto"       default
         servers.b.startup_timeout  "[DURATION]"         environment
         mcp.max_dynamic_servers    10           default
+        mcp.login_browser          true         default
         mcp.elicitation_enabled    true         default
         mcp.elicitation_timeout    "2m"         default
         mcp.elicitation_queue      16           default
@@ -211,6 +212,11 @@ fn show_tells_every_value_and_its_origin() {
         audit.durable              false        default
         audit.on_full              "degrade"    default
         screen.max_answer          "10MiB"      default
+        screen.definitions         "mask"       default
+        screen.instructions        "mask"       default
+        screen.answers             "flag"       default
+        screen.secrets             false        default
+        screen.accept              []           default
         "#);
     });
     let shown = ok_json(&world, "config show");

@@ -249,3 +249,16 @@ fn pins_counts_what_it_checked_and_fails_if_servers_did_not_answer() {
     assert_eq!(rows.as_array().unwrap().len(), 1, "a disabled server is not missing");
     ends_with(run(&world, "pins s"), 0);
 }
+
+#[test]
+fn a_changed_tool_can_be_denied_for_good() {
+    let world = world("");
+    ends_with(run(&world, "call s__mail"), 0);
+    says(&ends_with(run(&world, "pins s --block"), 0).stderr, "there was nothing to deny");
+    becomes(&world, "mail", "Lists mails, and more.");
+    says(&ends_with(run(&world, "pins s --block"), 0).stderr, "denied `s__mail` in ");
+    // Its pin is still the old one, and the rule holds for the old definition too.
+    becomes(&world, "mail", "Lists mails.");
+    ends_with(run(&world, "call s__mail"), 6);
+    assert_eq!(unapproved(&world), [""; 0]);
+}

@@ -56,6 +56,8 @@ fn twenty_servers_that_were_seen_are_listed_without_starting_a_process() {
         "tools s03",
         "tools s03__echo",
         "tools --for openai",
+        "tools --tokens",
+        "search echo the arguments",
         "get s03",
         "resources",
         "resources s03 --templates",

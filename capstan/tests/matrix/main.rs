@@ -14,6 +14,7 @@ mod rows;
 mod basics;
 mod events;
 mod questions;
+mod extensions;
 mod page;
 
 use std::collections::BTreeSet;

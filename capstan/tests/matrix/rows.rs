@@ -1,7 +1,7 @@
 //! The rows that every cell tries, with the cells that cannot carry them. The tables of docs/bridging.md are made from it.
 
-use crate::kinds::{ClientKind, FORMS, Revision, URLS};
-use crate::{Cell, Outcome, basics, events, questions};
+use crate::kinds::{ClientKind, FORMS, MODERN, Revision, Transport, URLS};
+use crate::{Cell, Outcome, basics, events, extensions, questions};
 
 /// Something that the protocol can do.
 pub(crate) struct Row {
@@ -21,7 +21,7 @@ pub(crate) struct Exception {
     pub(crate) instead: fn(&mut Cell) -> Outcome,
 }
 
-pub(crate) const ROWS: [Row; 18] = [
+pub(crate) const ROWS: [Row; 19] = [
     row("tools", basics::tools, "a result without `resultType` gets `complete` for modern clients"),
     row("lossless", basics::lossless, "the bytes of a result stay as they are; only `resultType`, `ttlMs` and `cacheScope` are added where a modern client needs them and the server gave none; for URIs of several servers see [below](#whose-resource-it-is)"),
     row("resources", basics::resources, "\"no such resource\" of a server of the other era becomes -32002 for legacy clients and -32602 for modern ones, with the server's own text and data; within one era it stays as it is; `ttlMs` 0 and `cacheScope` `private` are added for modern clients"),
@@ -41,7 +41,20 @@ pub(crate) const ROWS: [Row; 18] = [
     row("URL elicitation", questions::url, "-32042 becomes `input_required` for modern clients; a visit has an `elicitationId` for 2025-11-25 and none for 2026-07-28").except(&[NO_URL_SERVER, NO_URL_CLIENT]),
     row("sampling", questions::sampling, "as with forms"),
     row("roots", questions::roots, "a client that has none is spoken for by the project that Capstan was started in and the `roots` of the configuration; outside a project by these alone, so that a server keeps the folders it was given as arguments; a question outside of all calls goes to the only client that it can mean, see below"),
+    row("methods of extensions", extensions::method, "at the endpoint of one server, with progress and questions; `input_required` of a modern server becomes questions for a legacy client, as for calls").except(&[ALL_SERVERS, ONLY_CALLS_ASK]),
 ];
+
+const ALL_SERVERS: Exception = Exception {
+    name: "methods of extensions at the endpoint of all servers",
+    holds: |client, _| client.transport == Transport::Stdio,
+    instead: extensions::unknown,
+};
+
+const ONLY_CALLS_ASK: Exception = Exception {
+    name: "questions of a legacy server to a modern client during a method of an extension",
+    holds: |client, server| client.is_modern() && server != MODERN,
+    instead: extensions::not_asked,
+};
 
 const NO_FORM_SERVER: Exception = Exception {
     name: "no forms on the server's side",

@@ -19,6 +19,10 @@ mod gateway;
 mod clients;
 mod eras;
 mod extensions;
+mod large;
+mod providers;
+mod login;
+mod issuers;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -33,10 +37,15 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Allows everything, because what is called here is called by us.
 const ALLOW: &str = "[permissions]\nallow = [\"*\"]\n";
 
+/// The folder of what `./dev/servers` installs.
+fn dev_folder() -> PathBuf {
+    std::env::var_os("CAPSTAN_DEV_DIR").map(PathBuf::from).unwrap_or_default()
+}
+
 /// The path of an installed program.
 #[track_caller]
 fn installed(program: &str) -> String {
-    let folder = std::env::var_os("CAPSTAN_DEV_DIR").map(PathBuf::from).unwrap_or_default();
+    let folder = dev_folder();
     let places = [
         "npm/node_modules/.bin",
         "inspector/node_modules/.bin",

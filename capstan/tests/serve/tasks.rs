@@ -1,5 +1,7 @@
-//! Tasks that a client listens to, with real servers of both transports.
+//! Tasks, with real servers of both transports: those that a modern client listens to, and those of
+//! each era at a server that speaks both.
 
+use capstan_testkit::http::{HttpRequest, exchange, post};
 use capstan_testkit::{Remote, binary};
 use serde_json::{Value, json};
 
@@ -117,4 +119,105 @@ fn a_client_is_told_how_its_tasks_go_until_they_are_over() {
     client.ask("tasks/cancel", json!({ "taskId": tasks[0] }));
     assert_eq!(client.ask("tasks/get", json!({ "taskId": late }))["status"], "cancelled");
     assert_eq!(client.told, [Value::Null; 0]);
+}
+
+/// The answer to a request of a client with a handshake, whatever it is told before.
+fn ask_in_session(gateway: &mut Gateway, id: u64, method: &str, params: &Value) -> Value {
+    let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    gateway.send(&request.to_string());
+    loop {
+        let said = gateway.hear();
+        if said["id"] == id {
+            return said;
+        }
+    }
+}
+
+#[test]
+fn a_dual_era_server_over_http_has_the_tasks_of_each_era_for_its_clients() {
+    let remote = Remote::start("both");
+    let far = format!("[servers.far]\ntype = \"http\"\nurl = \"{}\"\n", remote.url);
+    let world = with(&format!("{ALL}{far}"));
+
+    // The tasks of 2026-07-28, so that the gateway has a modern connection first.
+    let gateway = Gateway::start(&world, "");
+    let mut client = Client { gateway, last_id: 0, told: Vec::new() };
+    let modern = client.begin("far");
+    let asked = client.ask("tasks/get", json!({ "taskId": modern }));
+    assert_eq!(asked["status"], "input_required");
+
+    // A client with a handshake, at the same gateway and the same server.
+    let gateway = &mut client.gateway;
+    gateway.initialize("2025-11-25");
+    let mut id = 1000;
+    let mut ask = |method: &str, params: Value| {
+        id += 1;
+        let answer = ask_in_session(gateway, id, method, &params);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    };
+    let arguments = json!({ "seconds": 0, "label": "x" });
+    let call = |task: bool| {
+        let mut params = json!({ "name": "far__slow_compute", "arguments": arguments });
+        if task {
+            params["task"] = json!({ "ttl": 60_000 });
+        }
+        params
+    };
+    let direct = ask("tools/call", call(false));
+    let task = ask("tools/call", call(true))["task"].clone();
+    assert!(task["taskId"].is_string() && task["ttl"].is_u64(), "{task}");
+    let result = ask("tasks/result", json!({ "taskId": task["taskId"] }));
+    assert_eq!(result["content"], direct["content"]);
+    let got = ask("tasks/get", json!({ "taskId": task["taskId"] }));
+    assert_eq!((&got["status"], &got["taskId"]), (&json!("completed"), &task["taskId"]));
+    let listed = ask("tasks/list", json!({}));
+    assert_eq!(listed["tasks"], json!([got]), "the modern task belongs to another client");
+
+    // One that waits for nobody is cancelled.
+    let long = json!({ "name": "far__slow_compute", "arguments": { "seconds": 60 }, "task": {} });
+    let waiting = ask("tools/call", long)["task"]["taskId"].clone();
+    let cancelled = ask("tasks/cancel", json!({ "taskId": waiting }));
+    assert_eq!(cancelled["status"], "cancelled");
+    let refused = ask_in_session(gateway, 2000, "tasks/get", &json!({ "taskId": modern }));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+/// The body of the answer to a request, and its session.
+fn exchanged(address: &str, request: HttpRequest) -> (Value, String) {
+    let answer = exchange(address, request);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let session = head.lines().find_map(|line| line.strip_prefix("mcp-session-id: "));
+    let body = body.lines().find(|line| line.starts_with('{')).unwrap();
+    (serde_json::from_str(body).unwrap(), session.unwrap_or_default().to_owned())
+}
+
+#[test]
+fn only_clients_with_a_handshake_see_which_tools_can_be_tasks_of_2025_11_25() {
+    let remote = Remote::start("both");
+    let far = format!("[servers.far]\ntype = \"http\"\nurl = \"{}\"\n", remote.url);
+    let world = with(&format!("{ALL}{far}"));
+    let (_gateway, address) = Gateway::listening(&world, "");
+    let path = "/servers/far/mcp";
+    let message = |id: u64, method: &str, params: Value| {
+        let line = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        post(path, &line.to_string())
+    };
+    let support = |listed: &Value| -> Vec<String> {
+        let tools = listed["result"]["tools"].as_array().unwrap().iter();
+        let can = tools.filter(|tool| tool["execution"]["taskSupport"] == "optional");
+        can.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let described = message(1, "tools/list", modern(json!({})))
+        .with("MCP-Protocol-Version", "2026-07-28")
+        .with("Mcp-Method", "tools/list");
+    assert_eq!(support(&exchanged(&address, described).0), [""; 0]);
+    let client = json!({ "name": "test", "version": "1" });
+    let hello =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
+    let (hello, session) = exchanged(&address, message(2, "initialize", hello));
+    assert!(hello["result"]["capabilities"]["tasks"]["requests"]["tools"]["call"].is_object());
+    let listed = message(3, "tools/list", json!({})).with("Mcp-Session-Id", &session);
+    let expected = ["slow_compute", "confirm_delete", "multi_input"];
+    assert_eq!(support(&exchanged(&address, listed).0), expected);
 }

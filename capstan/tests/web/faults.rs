@@ -75,7 +75,7 @@ fn an_answer_that_does_not_come() {
 #[test]
 fn a_status_instead_of_an_answer() {
     let table: [(u16, Told); 6] = [
-        (401, (5, "auth_failure", false, "refused access")),
+        (401, (5, "auth_failure", false, "run `capstan login s`")),
         (403, (5, "auth_failure", false, "refused access")),
         (410, (4, "not_found", false, "HTTP status 410")),
         (429, (9, "rate_limited", true, "takes no more calls for now")),
@@ -167,7 +167,7 @@ fn c51_each_code_is_the_result_of_a_fault_and_says_whether_to_try_again() {
     let picky = Peer::new(error(-32602));
     check("invalid_input", &at(&picky, ""), (2, "invalid_input", false, "because"));
     let strict = Peer::new(answering(|| Answer::status(401)));
-    check("auth_failure", &at(&strict, ""), (5, "auth_failure", false, "refused access"));
+    check("auth_failure", &at(&strict, ""), (5, "auth_failure", false, "needs a login"));
     let empty = Peer::new(error(-32601));
     check("not_found", &at(&empty, ""), (4, "not_found", false, "because"));
     let well = Peer::new(legacy);

@@ -11,6 +11,7 @@
 mod peer;
 mod stage;
 mod faults;
+mod headers;
 mod secrets;
 mod tls;
 mod proxy;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use capstan_config::edit::EditError;
 use capstan_config::{Problem, SourceFile};
-use capstan_model::{CallError, ErrorCode};
+use capstan_model::{CallError, ErrorCode, ServerName};
 use serde::{Deserialize, Serialize};
 
 /// The error of an operation.
@@ -20,6 +20,8 @@ pub struct AppError {
     pub hint: Option<String>,
     /// True if another attempt can succeed.
     pub retryable: bool,
+    /// The server that a login would help with.
+    pub login: Option<Box<ServerName>>,
     /// Errors in configuration files.
     pub problems: Box<[Problem]>,
     /// The files that contain the problems.
@@ -63,6 +65,7 @@ impl AppError {
             message: message.into(),
             hint: None,
             retryable: false,
+            login: None,
             problems: Box::default(),
             files: Box::default(),
         }
@@ -140,7 +143,12 @@ impl From<CallError> for AppError {
         let kind = if late { ErrorKind::TimedOut } else { ErrorKind::of(code) };
         let (hint, retryable) = (error.hint(), error.retryable());
         let told = Self::new(kind, error.to_string()).code(code.as_str());
-        Self { hint, retryable, ..told }
+        let login = if let CallError::NeedsLogin { server, .. } = error {
+            Some(Box::new(server))
+        } else {
+            None
+        };
+        Self { hint, retryable, login, ..told }
     }
 }
 

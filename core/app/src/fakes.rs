@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use capstan_hub::ports::{
-    AuditLog, Binding, BoxFuture, Clock, Grant, KeptQuestion, Store, StoreError, UsageLog, UsageRow,
+    AuditLog, Binding, BoxFuture, Clock, Grant, IndexedTools, KeptQuestion, Scores, SearchedTool,
+    Slot, Store, StoreError, ToolIndex, UsageLog, UsageRow, Wanted,
 };
 use capstan_hub::{Entry, Hub, HubBuilder};
 use capstan_wire::Json;
@@ -58,6 +59,9 @@ pub(crate) struct FakeSockets(pub(crate) Vec<Arc<FakeSocket>>);
 
 /// A front that ignores events and answers nothing.
 pub(crate) struct FakeFront;
+
+/// An index that finds nothing.
+pub(crate) struct NoIndex;
 
 /// An audit log, a usage log and a log reader without entries.
 pub(crate) struct NoEntries;
@@ -281,6 +285,22 @@ impl Interact for FakeFront {
 
     fn ask(&self, _: Ask) -> BoxFuture<'_, Answer> {
         ready(Answer::Nobody).boxed()
+    }
+}
+
+// === impl NoIndex ===
+
+impl ToolIndex for NoIndex {
+    fn add(&self, tools: &[SearchedTool<'_>]) -> IndexedTools {
+        IndexedTools::new(tools.iter().map(|_| Slot(0)).collect(), Arc::new(()))
+    }
+
+    fn score<'a>(&'a self, _: &'a str, _: &'a [Slot], _: Wanted) -> BoxFuture<'a, Scores> {
+        ready(Scores::default()).boxed()
+    }
+
+    fn likeness(&self, _: Slot, _: Slot) -> Option<f32> {
+        None
     }
 }
 

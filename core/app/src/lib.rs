@@ -2,7 +2,7 @@
 //!
 //! [`api`] has the operations on servers, run here or in a running gateway. The services beside it
 //! work on files and state: [`Configs`], [`Clients`], [`Registries`], [`Doctor`],
-//! [`PendingApprovals`], [`Gateways`], [`Usage`]; [`reload`] changes the configuration of a running
+//! [`PendingApprovals`], [`Gateways`], [`Secrets`], [`Usage`], [`CallerTokens`], [`Accounts`]; [`chat`] runs conversations with a model; [`reload`] changes the configuration of a running
 //! gateway. [`hub_settings`] and [`server_settings`] translate a configuration. Services decide; ports reach files, sockets and time, and the binary implements them
 //! with the adapters.
 //!
@@ -10,8 +10,10 @@
 //! a port.
 
 pub mod api;
+pub mod chat;
 pub mod hub_settings;
 pub mod reload;
+pub mod secrets;
 pub mod server_settings;
 mod error;
 mod setup;
@@ -20,20 +22,31 @@ mod files;
 mod configs;
 mod clients;
 mod registries;
+mod accounts;
 mod addresses;
 mod audit;
+mod browser;
+mod caller_tokens;
 mod gateways;
+mod logins;
 mod pending_approvals;
 mod text_editor;
 mod usage;
+mod selection;
 mod large_program;
+mod models;
 mod warm_up;
 mod doctor;
 #[cfg(test)]
 mod fakes;
 
+pub use accounts::{Accounts, PasswordHash};
 pub use addresses::{Addresses, UrlAddresses};
 pub use audit::{AuditMark, AuditQuery, AuditReader, AuditRow, AuditWhole, Errors};
+pub use browser::Browser;
+pub use caller_tokens::{
+    AuditWriter, CallerTokens, CreatedToken, MadeToken, NewCaller, TokenSource,
+};
 pub use clients::{
     AdoptableFile, Adopted, ClientMove, Clients, EditFault, EditStart, EntryFile, Installed, Mode,
     ReversibleEdits, TakeEntry, UndoneAdoption, Uninstalled,
@@ -48,8 +61,12 @@ pub use files::{
 pub use gateways::{
     ControlFault, ControlSocket, ControlSockets, Gateways, NotRun, Which, socket_folders,
 };
+pub use logins::{LoginPage, LoginState, Logins, Logout, Revocation, WantedLogin, WantedLogout};
+pub use models::{EndpointBy, ModelChoice, Models, choose_model};
 pub use pending_approvals::{Pending, PendingApprovals};
 pub use registries::{Registries, RegistryClient};
+pub use secrets::{SecretCommands, Secrets};
+pub use selection::{SelectionRules, Turn, TurnSelection};
 pub(crate) use setup::scope_word;
 pub use setup::{BuildHub, HubPurpose, Selection, Setup, nearest};
 pub use text_editor::{Draft, TextEditor};

@@ -49,7 +49,7 @@ pub async fn list_once(hub: &Hub, servers: &[ServerName], limit: Duration) -> Ve
     }
     let known = servers.iter().filter(|name| hub.has(name));
     let warmed = known.map(|name| {
-        let found = tools.lists.get(name).map(|items| hub.count_usable(items));
+        let found = tools.lists.get(name).map(|items| hub.count_usable(name, items));
         let failed = tools.failed.get(name).map(ToString::to_string);
         let error = match found {
             Some(_) => None,

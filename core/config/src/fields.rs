@@ -216,6 +216,24 @@ impl<'t, 'r> Fields<'t, 'r> {
         count
     }
 
+    /// A number from 0 to 1.
+    pub(crate) fn share(&mut self, key: &'static str) -> Option<f64> {
+        let entry = self.entry(key)?;
+        let share = match &entry.node.value {
+            Value::Number(text) => text.parse().ok().filter(|share| (0.0..=1.0).contains(share)),
+            Value::Text(_)
+            | Value::Bool(_)
+            | Value::Moment(_)
+            | Value::Null
+            | Value::List(_)
+            | Value::Table(_) => None,
+        };
+        if share.is_none() {
+            self.mismatch(key, &entry.node, "a number from 0 to 1", None);
+        }
+        share
+    }
+
     /// A list of strings, each with its position.
     pub(crate) fn texts(&mut self, key: &'static str) -> Option<Vec<Given<&'t Text>>> {
         let entry = self.entry(key)?;

@@ -36,12 +36,15 @@ pub use schema::schema;
 pub use settings::overrides::ToolOverrides;
 pub use settings::rule::{OrderedRule, Reach, Rule, Rules};
 pub use settings::server::{
-    CliProgram, EffectLists, Fallback, Idle, IdlePolicy, Kind, OAuth, OpenApi, Preset, Program,
-    Protocol, RESTRICTING_KEYS, Remote, Server, ServerEntry, Start, ToolList,
+    CliProgram, ClientAuth, CloudAccount, EffectLists, Fallback, Grant, Idle, IdlePolicy, Kind,
+    OAuth, OAuthConfig, OpenApi, Preset, Program, Protocol, ProviderKind, RESTRICTING_KEYS,
+    References, Remote, Server, ServerEntry, Start, ToolList,
 };
 pub use settings::{
-    AccessSetting, Audit, AuditArguments, AuditOnFull, CommandList, Config, Confirm,
-    DefaultSetting, Gateway, GatewayLimits, Mcp, Permissions, RateSetting, Screen, Tools,
+    AccessSetting, Audit, AuditArguments, AuditOnFull, Auth, AuthProvider, BearerToken,
+    CommandList, Config, Confirm, DefaultSetting, Forwarded, Gateway, GatewayLimits, JwtAlgorithm,
+    JwtAuth, Mcp, Model, OauthAs, Permissions, RESERVED_SUBJECTS, RateSetting, Screen, Search,
+    ServerScreen, Strategy, TokenAlgorithm, Tools,
 };
 pub use show::{Shown, show};
 pub use source::problem::{Problem, Severity};

@@ -55,6 +55,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("permissions.default", "`GOOSE_MODE` (goose), `agent.tool_permissions.default` (Zed)"),
     ("access", "`acl`, at the top or in `serverAuth` (avelino)"),
     ("access.strict", "`strictClassification` (avelino)"),
+    ("gateway.auth", "`serverAuth` (avelino)"),
+    ("gateway.auth.forwarded.trusted_source_cidrs", "`trustedSourceCidrs` (avelino)"),
+    ("gateway.auth.oauth_as", "`oauthAs`, with the same keys in camel case (avelino)"),
+    ("gateway.auth.oauth_as.access_token_ttl", "`accessTokenTtlSeconds` (avelino)"),
+    ("gateway.auth.oauth_as.refresh_token_ttl", "`refreshTokenTtlSeconds` (avelino)"),
+    ("gateway.auth.oauth_as.authorization_code_ttl", "`authorizationCodeTtlSeconds` (avelino)"),
     ("mcp.elicitation_queue", "`elicitation_queue_capacity` (Zeph)"),
     ("audit.arguments", "`log_arguments` (avelino)"),
     ("servers.NAME.elicitation", "`elicitation_enabled` (Zeph)"),
@@ -111,7 +117,9 @@ pub fn reference() -> String {
     if let Some(names) = elsewhere("servers") {
         let _ = writeln!(page, "\nOther programs call the table {names}.");
     }
-    for table in ["permissions", "access", "tools", "mcp", "audit", "screen", "gateway"] {
+    for table in
+        ["permissions", "access", "tools", "mcp", "audit", "screen", "search", "gateway", "model"]
+    {
         let described = at(&schema, &format!("/properties/{table}"));
         section(&mut page, &format!("[{table}]"), table, described);
     }
@@ -231,7 +239,6 @@ fn refused(page: &mut String) {
         let path = match row.table {
             In::Top => "",
             In::Server => "servers.NAME.",
-            In::Screen => "screen.",
             In::Gateway => "gateway.",
         };
         let _ = writeln!(page, "| `{path}{}` | {} |", row.key, row.meaning);

@@ -66,6 +66,9 @@ mod tests {
             [servers.x]
             [servers.x.permissions]
             [servers.x.effect]
+            [servers.x.auth_provider]
+            [servers.x.oauth_config]
+            [servers.x.screen]
             [permissions]
             [access]
             [tools.policy]
@@ -73,7 +76,13 @@ mod tests {
             [mcp]
             [audit]
             [screen]
+            [search]
             [gateway.limits]
+            [gateway.auth.bearer]
+            [gateway.auth.forwarded]
+            [gateway.auth.jwt]
+            [gateway.auth.oauth_as]
+            [model]
         ";
         let file = SourceFile::new("f", Scope::User, text);
         crate::load(&[file], &Surroundings { variable: &|_| None, project_dir: "" }, &NativeFiles);
@@ -82,7 +91,6 @@ mod tests {
             let path = match row.table {
                 In::Top => "",
                 In::Server => "servers.x.",
-                In::Screen => "screen.",
                 In::Gateway => "gateway.",
             };
             if !row.in_schema() {

@@ -23,7 +23,6 @@ pub(crate) struct Row {
 pub(crate) enum In {
     Top,
     Server,
-    Screen,
     Gateway,
 }
 
@@ -39,19 +38,8 @@ pub(crate) enum Consequence {
 const NOT_YET: Consequence = Consequence::Warn("has no effect in this version");
 
 pub(crate) const ROWS: &[Row] = &[
-    refuse(In::Server, "oauth", "a login with your own settings", &["auto", "off"]),
-    refuse(In::Server, "oauth_config", "settings of a login", &[]),
-    refuse(In::Server, "auth_provider", "a login by a cloud account", &[]),
-    refuse(In::Server, "login", "a login", &["off"]),
-    refuse(In::Server, "headers_helper", "headers from a command", &[]),
     refuse(In::Server, "sandbox", "a sandbox for the server's process", &["false", "off"]),
     warn(In::Server, "always_load", NOT_YET),
-    warn(In::Top, "search", NOT_YET),
-    warn(In::Top, "model", NOT_YET),
-    refuse(In::Screen, "mask", "masking parts of answers", &["false", "off"]),
-    refuse(In::Screen, "block", "refusing answers", &["false", "off"]),
-    refuse(In::Screen, "secrets", "masking secrets in answers", &["false", "off"]),
-    refuse(In::Gateway, "auth", "authentication at the gateway", &["none"]),
     refuse(In::Gateway, "expose", "tool search instead of the tools", &["all"]),
 ];
 
@@ -89,7 +77,6 @@ impl Row {
     #[cfg(test)]
     pub(crate) fn in_schema(&self) -> bool {
         matches!(self.consequence, Consequence::Warn(_)) && self.table == In::Server
-            || self.key == "oauth"
     }
 
     fn is_harmless(&self, node: &Node) -> bool {

@@ -1,6 +1,6 @@
 //! Checks the address of a server.
 
-use url::{ParseError, Url};
+use url::{Host, ParseError, Url};
 
 /// Ports of services that do not speak HTTP.
 ///
@@ -35,6 +35,43 @@ pub(crate) fn check(url: &str) -> Result<(), Fault> {
 pub(crate) fn odd_port(url: &str) -> Option<u16> {
     let url = Url::parse(url).ok().filter(|url| ["http", "https"].contains(&url.scheme()))?;
     url.port().filter(|port| ODD_PORTS.contains(port))
+}
+
+/// True for the address of a login's callback: on this machine, unencrypted, with a port.
+pub(crate) fn is_local_callback(url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return false };
+    url.scheme() == "http"
+        && matches!(url.host_str(), Some("127.0.0.1" | "localhost"))
+        && url.port().is_some_and(|port| port != 0)
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none()
+}
+
+/// True for an `https` address, or an `http` one on this machine.
+pub(crate) fn is_https_or_loopback(url: &str) -> bool {
+    let Some(parsed) = web(url) else { return false };
+    let is_loopback = match parsed.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    parsed.scheme() == "https" || is_loopback
+}
+
+/// True for an `http` or `https` address with at most a path.
+pub(crate) fn is_origin_or_path(url: &str) -> bool {
+    web(url).is_some_and(|url| url.query().is_none() && url.fragment().is_none())
+}
+
+/// An `http` or `https` address without credentials.
+fn web(url: &str) -> Option<Url> {
+    check(url).ok()?;
+    let parsed = Url::parse(url).ok()?;
+    let has_credentials = !parsed.username().is_empty() || parsed.password().is_some();
+    (["http", "https"].contains(&parsed.scheme()) && !has_credentials).then_some(parsed)
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "the errors are the parser's, and may grow")]
@@ -77,6 +114,26 @@ mod tests {
             ("unix:///run/x.sock:25", None),
         ] {
             assert_eq!(odd_port(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_callback_is_on_this_machine_and_has_a_port() {
+        for url in ["http://127.0.0.1:8765/callback", "http://localhost:7777/oauth/callback"] {
+            assert!(is_local_callback(url), "{url}");
+        }
+        for url in [
+            "http://127.0.0.1/callback",
+            "https://127.0.0.1:8765/callback",
+            "http://127.0.0.1.example.com:1/",
+            "http://0.0.0.0:8765/",
+            "http://example.com:8765/",
+            "http://me@127.0.0.1:8765/",
+            "http://127.0.0.1:8765/?a=b",
+            "http://127.0.0.1:8765/#a",
+            "capstan://callback",
+        ] {
+            assert!(!is_local_callback(url), "{url}");
         }
     }
 

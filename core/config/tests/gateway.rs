@@ -64,6 +64,7 @@ fn every_key_is_read() {
             max_sessions: 20,
             session_idle: Duration::from_mins(5),
         },
+        auth: None,
     };
     assert_eq!(loaded.config.gateway, expected);
     let shown = capstan_config::show(&loaded);

@@ -29,6 +29,7 @@ fn lines(shown: &[Shown]) -> String {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one line for each value")]
 fn every_value_is_shown_with_its_origin() {
     let user = r#"
 [servers.a]
@@ -80,6 +81,7 @@ max_tool_calls_per_session = 9
     permissions.deny = "x" (user.toml:16)
     tools.max_tool_calls_per_session = 5 (project.toml:4)
     mcp.max_dynamic_servers = 10 (default)
+    mcp.login_browser = true (default)
     mcp.elicitation_enabled = true (default)
     mcp.elicitation_timeout = "2m" (default)
     mcp.elicitation_queue = 16 (default)
@@ -91,6 +93,11 @@ max_tool_calls_per_session = 9
     audit.durable = false (default)
     audit.on_full = "degrade" (default)
     screen.max_answer = "10MiB" (default)
+    screen.definitions = "mask" (default)
+    screen.instructions = "mask" (default)
+    screen.answers = "flag" (default)
+    screen.secrets = false (default)
+    screen.accept = [] (default)
     "##);
 }
 

@@ -17,6 +17,7 @@ use capstan_wire::Json;
 use futures::future::{Either, select};
 use tracing::warn;
 
+use crate::catalog::Screens;
 use crate::hub::{Hub, Limits};
 use crate::ports::{Ask, Asking, AuditLog, ClientSide, Clock, Notice, Unanswered, Wishes};
 use crate::requester::{CallGroup, ClientId, ClientIdentity, PersonId};
@@ -46,6 +47,7 @@ pub(crate) struct QuestionGate {
     pub(crate) audit: Arc<dyn AuditLog>,
     pub(crate) limits: Limits,
     pub(crate) open: Arc<OpenQuestions>,
+    pub(crate) screens: Arc<Screens>,
 }
 
 /// The number of open questions of servers, by the client that has to answer them.
@@ -114,8 +116,12 @@ impl BackChannel {
         let wishes = client.wishes();
         // A forbidden question is declined here and not passed to the client.
         let input_required = wishes.input_required && !gate.forbids(server);
-        // An answer that waits for its audit entry, or may become pages, is not streamed.
-        let flow = wishes.flow && !gate.audit.withholds() && gate.limits.max_tokens.is_none();
+        // An answer that waits for its audit entry, may become pages, or may be masked or blocked,
+        // is not streamed.
+        let flow = wishes.flow
+            && !gate.audit.withholds()
+            && gate.limits.max_tokens.is_none()
+            && !gate.screens.needs_whole(server);
         Wishes { input_required, flow, ..wishes }
     }
 

@@ -152,6 +152,7 @@ impl HubBuilder {
             audit: Arc::clone(&self.audit),
             limits: self.limits,
             open: self.open_questions,
+            screens: Arc::clone(&self.catalog.screens),
         };
         Hub {
             servers: self.servers.into_iter().map(server).collect(),

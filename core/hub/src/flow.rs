@@ -124,12 +124,13 @@ impl Flow {
         if is_complete(&self.walk) { Poll::Ready(Ok(next)) } else { Poll::Ready(Err(self.late())) }
     }
 
-    /// True if the result may be larger than `limit`, by the length that the server has said.
+    /// True if the result may be larger than `limit`: by the length that the server has said, or
+    /// because it has said none.
     pub(crate) fn may_exceed(&self, limit: usize) -> bool {
         let around = self.walk.inside().start;
         self.length
             .and_then(|length| usize::try_from(length).ok())
-            .is_some_and(|length| length.saturating_sub(around) > limit)
+            .is_none_or(|length| length.saturating_sub(around) > limit)
     }
 
     /// The size of the result, as far as it has arrived.

@@ -35,6 +35,7 @@ pub mod explain;
 pub mod replay;
 pub mod rates;
 pub mod pins;
+pub mod search;
 pub mod spills;
 pub mod hub;
 mod builder;

@@ -1,5 +1,6 @@
 //! The view of servers that fronts get: data, never a server itself.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use capstan_model::{CallError, ServerName, ServerState};
@@ -94,6 +95,14 @@ impl Hub {
             None => return None,
         };
         lease.list_members(listing).await
+    }
+
+    /// Returns the member `key` of a server's tools on the own connection of the lane, by the name of
+    /// the tool, for tools whose calls are sent there. Opens nothing: the lists must have been read.
+    pub fn own_members(&self, server: &ServerName, lane: Lane, key: &str) -> HashMap<String, Json> {
+        let server = self.servers.get(server);
+        let lease = server.and_then(|server| server.lease(server.separate(lane)));
+        lease.map(|lease| lease.own_members(key)).unwrap_or_default()
     }
 
     /// Returns the state, use and resource use of a server. Starts nothing.

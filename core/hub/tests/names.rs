@@ -200,8 +200,8 @@ async fn a_tool_is_listed_if_and_only_if_its_schema_can_be_used() {
         let at_gateway: Vec<String> =
             items.iter().map(|(server, item)| format!("{server}__{}", item.name)).collect();
         assert_eq!(at_gateway, ids, "{schema}");
-        let odd = gathered.lists.values().next().unwrap();
-        assert_eq!(world.hub.count_usable(odd), usize::from(usable), "{schema}");
+        let (server, odd) = gathered.lists.iter().next().unwrap();
+        assert_eq!(world.hub.count_usable(server, odd), usize::from(usable), "{schema}");
         let call = || Call::new(Caller::operator(Front::Gateway), Target::tool("s__odd"), None);
         for _ in 0..2 {
             let called = world.call(&Arc::new(Person::nobody()), call()).await;

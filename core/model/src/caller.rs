@@ -77,6 +77,39 @@ impl Caller {
         Self { from, ..Self::remote(ANONYMOUS, Vec::new()) }
     }
 
+    /// True if the caller came over the network and proved who it is.
+    pub fn is_authenticated(&self) -> bool {
+        self.binding == Binding::Access && self.from.is_none() && self.subject != ANONYMOUS
+    }
+
+    /// True if both are the same caller: what one holds, the other may use.
+    ///
+    /// Roles count, so that a token with fewer roles cannot use what one with more roles opened.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.subject == other.subject
+            && self.front == other.front
+            && self.binding == other.binding
+            && (self.roles == other.roles || self.sorted_roles() == other.sorted_roles())
+    }
+
+    /// A text that tells this caller from others, for what is sealed or stored.
+    pub fn identity(&self) -> String {
+        let mut identity = self.subject.clone();
+        // A line break is in no subject and in no role.
+        for role in self.sorted_roles() {
+            identity.push('\n');
+            identity.push_str(role);
+        }
+        identity
+    }
+
+    fn sorted_roles(&self) -> Vec<&str> {
+        let mut roles: Vec<&str> = self.roles.iter().map(String::as_str).collect();
+        roles.sort_unstable();
+        roles.dedup();
+        roles
+    }
+
     /// A caller with only a name; access rules do not apply.
     pub fn named(subject: impl Into<String>, front: Front) -> Self {
         Self {
@@ -123,6 +156,31 @@ impl Front {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_caller_is_the_same_with_the_same_name_and_roles_only() {
+        let remote = |subject: &str, roles: &[&str]| {
+            Caller::remote(subject, roles.iter().map(ToString::to_string).collect())
+        };
+        let ann = remote("ann", &["dev", "ops"]);
+        let same = Caller { client: Some("x".to_owned()), ..remote("ann", &["ops", "dev", "dev"]) };
+        assert!(ann.is_same(&same) && ann.identity() == same.identity());
+        for other in [
+            remote("ann", &["dev"]),
+            remote("ann", &[]),
+            remote("Ann", &["dev", "ops"]),
+            remote("bob", &["dev", "ops"]),
+            remote("ann\ndev", &["ops"]),
+        ] {
+            assert!(!ann.is_same(&other), "{other:?}");
+        }
+        assert!(!remote("operator", &[]).is_same(&Caller::operator(Front::Gateway)));
+        assert!(ann.is_authenticated());
+        for stranger in [Caller::anonymous(), Caller::stranger(None), Caller::operator(Front::Cli)]
+        {
+            assert!(!stranger.is_authenticated(), "{stranger:?}");
+        }
+    }
 
     #[test]
     fn a_name_that_a_client_gives_itself_is_kept_short_and_plain() {

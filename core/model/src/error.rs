@@ -93,6 +93,14 @@ pub enum CallError {
         /// The time until there is room for the next call.
         free_in: Duration,
     },
+    /// The answer was not delivered: it looks like an attempt to steer the model. The call was made.
+    #[error("the answer of `{item}` was blocked: {reason}")]
+    AnswerBlocked {
+        /// The item asked for.
+        item: String,
+        /// The findings.
+        reason: String,
+    },
     /// The call was not sent: the definition of its item is no longer the one that was decided on.
     #[error("the definition of `{item}` changed after the decision; nothing was sent")]
     DefinitionChanged {
@@ -156,7 +164,15 @@ pub enum CallError {
         /// True if trying again could run a write twice.
         may_have_run: bool,
     },
-    /// The server requires a login, or refuses the one that it got.
+    /// The server requires a login, or one with more scopes.
+    #[error("server `{server}` needs a login: {reason}; run `capstan login {server}`")]
+    NeedsLogin {
+        /// The server asked.
+        server: ServerName,
+        /// The server's message, or the scopes that are missing.
+        reason: String,
+    },
+    /// The server refuses the credentials of the configuration, or access.
     #[error("server `{server}` refused access: {reason}")]
     Unauthorized {
         /// The server asked.
@@ -266,6 +282,7 @@ impl CallError {
             Self::Denied { .. }
             | Self::Refused { .. }
             | Self::NotApproved { .. }
+            | Self::AnswerBlocked { .. }
             | Self::AddressBlocked { .. }
             | Self::LedElsewhere { .. } => ErrorCode::PolicyBlocked,
             Self::QuotaExceeded { .. } | Self::RateExceeded { .. } => ErrorCode::QuotaBlocked,
@@ -278,7 +295,7 @@ impl CallError {
             Self::OutcomeUnknown { .. } | Self::Unrecorded { .. } | Self::Stopped => {
                 ErrorCode::OutcomeUnknown
             }
-            Self::Unauthorized { .. } => ErrorCode::AuthFailure,
+            Self::NeedsLogin { .. } | Self::Unauthorized { .. } => ErrorCode::AuthFailure,
             Self::RateLimited { .. } => ErrorCode::RateLimited,
             Self::Status { status, .. } => code_of_status(*status),
             Self::Server { code, .. } => code_of_json_rpc(*code),
@@ -295,7 +312,10 @@ impl CallError {
             // Only this status means that the server did not process the call.
             Self::Status { status, .. } => *status == 503,
             // A call that failed inside the server may have run in part.
-            Self::Server { .. } | Self::AnswerTooLarge { .. } | Self::Protocol { .. } => false,
+            Self::Server { .. }
+            | Self::AnswerTooLarge { .. }
+            | Self::AnswerBlocked { .. }
+            | Self::Protocol { .. } => false,
             Self::Unknown { .. }
             | Self::Hidden { .. }
             | Self::InvalidArguments { .. }
@@ -307,6 +327,7 @@ impl CallError {
             | Self::Unreachable { .. }
             | Self::AddressBlocked { .. }
             | Self::LedElsewhere { .. }
+            | Self::NeedsLogin { .. }
             | Self::Unauthorized { .. }
             | Self::RateLimited { .. }
             | Self::DefinitionChanged { .. }

@@ -1,6 +1,12 @@
 //! Hints for the reader of an error: what to do about it.
 
-use crate::{By, CallError, ItemId};
+use crate::{By, CallError, ItemId, ServerName};
+
+/// The hint for an answer above the limit.
+const LARGE_ANSWER: &str = "raise `max_answer` under `[screen]`, or ask for less";
+
+/// The hint for an answer that was blocked.
+const BLOCKED_ANSWER: &str = "the call was made; to get such answers, set `answers = \"flag\"` under `[servers.NAME.screen]`";
 
 impl CallError {
     /// Returns a hint on what to do about the error.
@@ -45,20 +51,18 @@ impl CallError {
             Self::TimedOut { server, .. } => {
                 Some(format!("raise `timeout` under `[servers.{server}]`"))
             }
-            Self::AnswerTooLarge { .. } => {
-                Some("raise `max_answer` under `[screen]`, or ask for less".to_owned())
-            }
-            Self::Unauthorized { server, .. } => {
-                Some(format!("check `headers` under `[servers.{server}]`"))
-            }
+            Self::AnswerTooLarge { .. } => Some(LARGE_ANSWER.to_owned()),
+            Self::AnswerBlocked { .. } => Some(BLOCKED_ANSWER.to_owned()),
+            Self::Unauthorized { server, .. } => Some(headers(server)),
             Self::RateLimited { retry_after: Some(wait), .. } => {
                 Some(format!("try again in {wait:?}"))
             }
             Self::Status { server, status: 300..=499, .. } => {
                 Some(format!("check `url` under `[servers.{server}]`"))
             }
-            // The reason of a blocked address says how to allow it.
+            // Messages about logins and blocked addresses say what to do.
             Self::Refused { .. }
+            | Self::NeedsLogin { .. }
             | Self::AddressBlocked { .. }
             | Self::LedElsewhere { .. }
             | Self::RateLimited { retry_after: None, .. }
@@ -67,6 +71,11 @@ impl CallError {
             | Self::Protocol { .. } => None,
         }
     }
+}
+
+/// Names the place of configured credentials.
+fn headers(server: &ServerName) -> String {
+    format!("check `headers` under `[servers.{server}]`")
 }
 
 /// Describes how to allow a call that was not approved.

@@ -3,8 +3,8 @@
 //! Read in this order: [`name`] defines the names of servers and items, [`caller`] who makes a
 //! call, [`call`] what it asks for, [`verdict`] how rules decide on it, [`tool_override`] how the
 //! operator changes a tool, [`server`] the state of a server, [`error`] how a call can fail (`hint`:
-//! and what to do then), [`rpc_code`] the codes of errors on the wire, [`secret`] values that must never be shown, and [`credentials`] the logins
-//! for servers.
+//! and what to do then), [`rpc_code`] the codes of errors on the wire, [`secret`] values that must never be shown,
+//! [`secret_reference`] how a configuration names them, and [`credentials`] the logins for servers.
 //!
 //! **Invariant:** nothing here does I/O, reads the clock, or is async.
 
@@ -18,6 +18,7 @@ pub mod error;
 mod hint;
 pub mod rpc_code;
 pub mod secret;
+pub mod secret_reference;
 pub mod credentials;
 
 pub use call::{Kind, Target};
@@ -26,6 +27,7 @@ pub use credentials::Credentials;
 pub use error::{CallError, ErrorCode, Unapproved};
 pub use name::{BadServerName, ItemId, Naming, ServerName};
 pub use secret::Secret;
+pub use secret_reference::{BadSecretName, Piece, SecretName, SecretReference};
 pub use server::{Effect, Glyph, ServerState, StateName, Trust};
 pub use tool_override::ToolOverride;
 pub use verdict::{By, Ruling, Verdict};

@@ -90,6 +90,12 @@ fn after_colour(text: &str) -> Option<&str> {
     after.strip_prefix('m')
 }
 
+/// True if a character that is [invisible](is_invisible) by itself belongs between its neighbours:
+/// the parts of an emoji, and joiners in scripts that need them.
+pub(crate) fn is_seen_between(before: Option<char>, c: char, next: Option<char>) -> bool {
+    is_seen(before, c, next)
+}
+
 /// True if `c` is visible in this context.
 fn is_seen(before: Option<char>, c: char, next: Option<char>) -> bool {
     match c {

@@ -2,13 +2,13 @@
 //!
 //! [`environment`] and [`command`] guard the start of programs, [`address`] guards connections.
 //! [`mask`] removes secrets from shown or logged text, [`clean`] escapes or removes control and
-//! hidden characters, [`injection`] masks texts that try to instruct a model.
+//! hidden characters, [`scan`] finds texts that try to steer a model or to deceive a person.
 //!
 //! **Invariant:** no I/O, no clock, no randomness: equal inputs give equal results.
 
 pub mod address;
 pub mod command;
 pub mod environment;
-pub mod injection;
 pub mod mask;
+pub mod scan;
 pub mod clean;

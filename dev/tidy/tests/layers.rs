@@ -31,9 +31,18 @@ fn layer(folder: &str) -> Option<Layer> {
         Some(("adapters", "http")) => {
             Layer::Only(&[&["capstan-model", "capstan-safety", "capstan-lazy"]])
         }
-        Some(("adapters", "mcp" | "command" | "openapi" | "telemetry")) => {
-            Layer::Only(&[MODEL, DECISIONS, HUB, SHARED])
-        }
+        Some((
+            "adapters",
+            "auth"
+            | "authorization-server"
+            | "mcp"
+            | "command"
+            | "google"
+            | "login"
+            | "openapi"
+            | "provider"
+            | "telemetry",
+        )) => Layer::Only(&[MODEL, DECISIONS, HUB, SHARED]),
         Some(("adapters", "registry")) => Layer::Only(&[MODEL, DECISIONS, FILES, SHARED]),
         // The testkit has fakes of the hub's ports.
         Some(("adapters", _) | ("fronts", "gateway") | ("dev", "testkit")) => {
@@ -56,7 +65,7 @@ fn layer(folder: &str) -> Option<Layer> {
 enum Layer {
     /// The crates of these groups.
     Only(&'static [&'static [&'static str]]),
-    /// The core, the demo servers and the testkit.
+    /// The core, the demo servers, tool search and the testkit.
     Measures,
     /// Whatever ships: the one place that names adapters and fronts.
     Product,
@@ -70,7 +79,7 @@ impl Layer {
         match self {
             Self::Only(groups) => groups.iter().any(|group| group.contains(&used)),
             Self::Measures => {
-                let others = &["capstan-demo", "capstan-testkit"][..];
+                let others = &["capstan-demo", "capstan-testkit", "capstan-search"][..];
                 [MODEL, DECISIONS, FILES, HUB, others].iter().any(|group| group.contains(&used))
             }
             Self::Product => !["capstan-testkit", "capstan-tidy", "capstan-bench"].contains(&used),
@@ -133,6 +142,8 @@ fn the_layers_refuse_every_way_around_them() {
         ("adapters/openapi", "capstan-command", Normal),
         ("adapters/openapi", "capstan-mcp", Normal),
         ("fronts/cli", "capstan-command", Normal),
+        ("adapters/provider", "capstan-mcp", Normal),
+        ("adapters/provider", "capstan-app", Normal),
         ("adapters/audit", "capstan-cli", Dev),
         ("adapters/mcp", "capstan-testkit", Normal),
         ("fronts/cli", "capstan-process", Normal),

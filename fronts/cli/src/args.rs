@@ -4,14 +4,22 @@ mod acl;
 mod add;
 mod approvals;
 mod audit;
+mod auth;
+mod auth_clients;
+mod chat;
 mod clients;
 mod edit;
 mod items;
+mod login;
 mod options;
 mod pins;
 mod policy;
 mod registry;
+mod search;
+mod secret;
+mod scan;
 mod serve;
+mod user;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -24,14 +32,22 @@ pub use approvals::{
     ApprovalsArgs, ApprovalsCommand, AskArgs, NoArgs, ShowArgs, SpanArgs, WidthArgs, YesArgs,
 };
 pub use audit::{AuditArgs, AuditKind};
+pub use auth::{AuthCommand, TokenCommand, TokenCreateArgs, TokenRevokeArgs};
+pub use auth_clients::{AuthClientArgs, AuthClientsCommand};
+pub use chat::{ChatArgs, OutputFormat};
 pub use clients::{AdoptArgs, ClientArgs, ImportArgs, InstallArgs, SecretsArg};
 pub use edit::EditArgs;
 pub use items::{PromptArgs, PromptsArgs, ReadArgs, ResourcesArgs};
+pub use login::{LoginArgs, LogoutArgs};
 pub use options::Options;
 pub use pins::PinsArgs;
 pub use policy::{FrontArg, PolicyCommand, PolicyReplayArgs, PolicyTestArgs, WhoArgs, WhyArgs};
 pub use registry::{RegistryAddArgs, RegistryArgs, RegistryCommand, RegistrySearchArgs};
+pub use scan::ScanArgs;
+pub use search::SearchArgs;
+pub use secret::{SecretCommand, SecretNameArgs};
 pub use serve::{ConfirmArg, LogFormat, ServeArgs};
+pub use user::{UserAddArgs, UserCommand, UserNameArgs};
 
 /// One hub for every MCP server.
 ///
@@ -74,6 +90,8 @@ pub enum Command {
     Disable(NameArgs),
     /// List the tools of all servers, or show one tool
     Tools(ToolsArgs),
+    /// Find tools by what they do
+    Search(SearchArgs),
     /// Call a tool
     Call(CallArgs),
     /// List the resources of all servers, or their templates
@@ -84,6 +102,12 @@ pub enum Command {
     Prompts(PromptsArgs),
     /// Get the messages of a prompt
     Prompt(PromptArgs),
+    /// Log in to a server
+    Login(LoginArgs),
+    /// Log out of a server
+    Logout(LogoutArgs),
+    /// Talk to a model that has the tools of all servers; `capstan -p TEXT` answers once
+    Chat(ChatArgs),
     /// Run the gateway: all servers behind one endpoint, over stdio or HTTP
     Serve(ServeArgs),
     /// Move a client's servers to Capstan
@@ -105,12 +129,23 @@ pub enum Command {
     Acl(AclCommand),
     /// Show tools whose definition differs from the pinned one, and pin new definitions
     Pins(PinsArgs),
+    /// Scan texts of servers, or of definitions in a file, for attempts to steer a model
+    Scan(ScanArgs),
     /// Test rules with cases, or with past calls
     #[command(subcommand)]
     Policy(PolicyCommand),
     /// Find servers in a registry, and add them
     #[command(subcommand)]
     Registry(RegistryCommand),
+    /// Manage the credentials of callers of the gateway
+    #[command(subcommand)]
+    Auth(AuthCommand),
+    /// Manage the users who sign in at the gateway
+    #[command(subcommand)]
+    User(UserCommand),
+    /// Store secrets that the configuration refers to as `keyring:NAME`
+    #[command(subcommand)]
+    Secret(SecretCommand),
     /// Show the audit log
     Audit(AuditArgs),
     /// Check and show the configuration
@@ -185,6 +220,9 @@ pub struct ToolsArgs {
     /// Print the JSON Schema of the tool's arguments
     #[arg(long, requires = "name")]
     pub schema: bool,
+    /// Show what definitions cost a model, and which tools were not used in 30 days
+    #[arg(long, conflicts_with_all = ["schema", "provider"])]
+    pub tokens: bool,
     /// Show names and schemas in this provider's format
     #[arg(long = "for", value_enum, value_name = "PROVIDER")]
     pub provider: Option<ProviderArg>,
@@ -282,7 +320,18 @@ pub struct ManArgs {
 impl Options {
     /// Adds options from another part of the command line.
     pub(crate) fn add(&mut self, more: Self) {
-        let Self { config, json, debug, demo, no_mcp, attach, no_attach, trust_project } = more;
+        let Self {
+            config,
+            json,
+            debug,
+            demo,
+            no_mcp,
+            attach,
+            no_attach,
+            trust_project,
+            mcp_oauth_port,
+        } = more;
+        self.mcp_oauth_port = self.mcp_oauth_port.or(mcp_oauth_port);
         self.attach = self.attach.or(attach);
         self.no_attach |= no_attach;
         self.config.extend(config);

@@ -4,18 +4,21 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use capstan_app::api::{Interact, Local, NoServers, Operation, Reading, Remote, Source};
+use capstan_app::chat::ConversationStore;
 use capstan_app::{
-    Addresses, AppError, AuditReader, BuildHub, Clients, Configs, Doctor, Gateways, HubPurpose,
-    NameCache, NotRun, PendingApprovals, Registries, Selection, Setup, TextEditor, Usage, WarmUp,
-    Which,
+    Accounts, Addresses, AppError, AuditReader, Browser, BuildHub, CallerTokens, Clients, Configs,
+    Doctor, Gateways, HubPurpose, Logins, Models, NameCache, NotRun, PendingApprovals, Registries,
+    Secrets, Selection, Setup, TextEditor, Usage, WarmUp, Which,
 };
 use capstan_config::Problem;
 use capstan_hub::Hub;
 use capstan_hub::catalog::Patience;
+use capstan_hub::ports::ToolIndex;
 use capstan_model::ServerName;
 
 use crate::args::{Options, ReadingArgs, WaitArgs};
 use crate::attach::Destination;
+use crate::commands::login;
 use crate::exit::Exit;
 use crate::person::Person;
 use crate::print::Printer;
@@ -42,14 +45,22 @@ pub struct Services {
     pub addresses: Arc<dyn Addresses>,
     /// The audit log.
     pub audit: Arc<dyn AuditReader>,
+    /// Tokens for callers of the gateway.
+    pub tokens: Arc<CallerTokens>,
     /// Open questions in running gateways.
     pub approvals: Arc<PendingApprovals>,
+    /// Users and clients of the authorization server.
+    pub accounts: Arc<Accounts>,
     /// Checks of the machine.
     pub doctor: Arc<Doctor>,
     /// Names for completions.
     pub names: Arc<dyn NameCache>,
+    /// Secrets that the user named.
+    pub secrets: Arc<Secrets>,
     /// Call rates of servers.
     pub usage: Arc<Usage>,
+    /// The index of tool search.
+    pub index: Arc<dyn ToolIndex>,
     /// Running gateways.
     pub gateways: Arc<Gateways>,
     /// Runs a gateway.
@@ -58,6 +69,14 @@ pub struct Services {
     pub warm_up: Arc<dyn WarmUp>,
     /// The user's text editor.
     pub editor: Arc<dyn TextEditor>,
+    /// Logins to servers.
+    pub logins: Arc<dyn Logins>,
+    /// The user's browser.
+    pub browser: Arc<dyn Browser>,
+    /// Language models.
+    pub models: Arc<dyn Models>,
+    /// Saved conversations.
+    pub conversations: Arc<dyn ConversationStore>,
 }
 
 /// The context of a command.
@@ -70,6 +89,8 @@ pub(crate) struct Context {
     destination: Destination,
     /// True if the traffic with servers is shown.
     debug: bool,
+    /// The port of a login's callback, from the command line.
+    pub(crate) oauth_port: Option<u16>,
     hub: OnceLock<OwnHub>,
 }
 
@@ -84,7 +105,8 @@ struct OwnHub {
 impl Context {
     pub(crate) fn new(options: &Options, destination: Destination, app: Services) -> Self {
         let (selection, print) = (options.selection(), Printer::new(options));
-        Self { selection, app, print, destination, debug: options.debug, hub: OnceLock::new() }
+        let (debug, oauth_port) = (options.debug, options.mcp_oauth_port);
+        Self { selection, app, print, destination, debug, oauth_port, hub: OnceLock::new() }
     }
 
     /// True if the command line requests that operations run in a gateway.
@@ -98,17 +120,36 @@ impl Context {
         operation: O,
         person: Person,
     ) -> Result<O::Output, AppError> {
-        let front: Arc<dyn Interact> = Arc::new(person);
+        let person = Arc::new(person);
+        let front: Arc<dyn Interact> = Arc::<Person>::clone(&person);
+        let error = match self.run_once(&operation, &front).await {
+            Ok(output) => return Ok(output),
+            Err(error) => error,
+        };
+        let Some(server) = error.login.clone() else { return Err(error) };
+        if !person.wants_to_log_in(&error).await {
+            return Err(error);
+        }
+        Box::pin(login::log_in(self, &server)).await?;
+        // The server refused the request, so nothing has run yet.
+        self.run_once(&operation, &front).await
+    }
+
+    async fn run_once<O: Operation>(
+        &self,
+        operation: &O,
+        front: &Arc<dyn Interact>,
+    ) -> Result<O::Output, AppError> {
         let which = match self.destination {
-            Destination::Here => return self.run_here(&operation, &front).await,
+            Destination::Here => return self.run_here(operation, front).await,
             Destination::Anywhere => Which::Like(&self.selection),
             Destination::Gateway(None) => Which::Only(&self.selection),
             Destination::Gateway(Some(process)) => Which::Process(process),
         };
-        match (Remote { gateways: &self.app.gateways, which }).run(&operation, &front).await {
+        match (Remote { gateways: &self.app.gateways, which }).run(operation, front).await {
             Ok(output) => Ok(output),
             Err(NotRun::Failed(error)) => Err(*error),
-            Err(NotRun::Here) => self.run_here(&operation, &front).await,
+            Err(NotRun::Here) => self.run_here(operation, front).await,
         }
     }
 
@@ -129,6 +170,7 @@ impl Context {
             hub: hub.ok_or_else(|| AppError::internal("the hub could not be built"))?,
             names: (!self.selection.demo).then(|| Arc::clone(&self.app.names)),
             usage: Arc::clone(&self.app.usage),
+            index: Arc::clone(&self.app.index),
             switched_off: self.selection.no_mcp || setup.loaded.environment.no_mcp,
             gateway: None,
             setup,

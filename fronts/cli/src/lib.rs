@@ -19,6 +19,8 @@ mod attach;
 mod print;
 mod spinner;
 mod keyboard;
+mod words;
+mod options;
 mod complete;
 mod fast_path;
 
@@ -30,7 +32,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use complete::command;
 
-use crate::args::{Cli, Command, Options};
+use crate::args::{Cli, Command, Options, OutputFormat};
 use crate::context::Context;
 pub use crate::context::Services;
 use crate::exit::Exit;
@@ -48,15 +50,21 @@ pub fn parse(words: Vec<OsString>, typed: String) -> Result<Cli, Exit> {
     }
     // Built once, because building it takes longer than all its uses.
     let command = Cli::command();
-    let is_alias = commands::words::has_alias(&command, &words);
+    let is_alias = words::has_alias(&command, &words);
     print::set_command(if is_alias { format!("{typed} mcp") } else { typed });
-    let words = commands::words::normalise(&command, words);
-    let words = commands::options::normalise(&command, words);
+    let words = words::normalise(&command, words::with_chat(&command, words));
+    let words = options::normalise(&command, words);
     let wants_json = words.iter().any(|word| word == "--json");
     let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };
     match read(command, words) {
         Ok(mut cli) => match commands::add::lift_options(&mut cli) {
-            Ok(()) => Ok(cli),
+            Ok(()) => {
+                // Errors are printed in the format that was asked for.
+                if let Command::Chat(chat) = &cli.command {
+                    cli.options.json |= chat.output_format != OutputFormat::Text;
+                }
+                Ok(cli)
+            }
             Err(failure) => {
                 print.failure(&failure);
                 Err(failure.kind.into())
@@ -96,7 +104,9 @@ pub async fn run(cli: Cli, services: Services) -> Exit {
     let keyboard = Keyboard::as_it_is();
     // A gateway handles signals itself, to notify its clients. Under an editor, Ctrl-C is for the
     // editor.
-    let ends_itself = matches!(cli.command, Command::Serve(_) | Command::Edit(_));
+    // In a conversation, Ctrl-C ends the answer and not the program.
+    let talks = matches!(&cli.command, Command::Chat(chat) if !chat.print);
+    let ends_itself = talks || matches!(cli.command, Command::Serve(_) | Command::Edit(_));
     let result = tokio::select! {
         // Polled first, so that signals are handled before anything is started.
         biased;

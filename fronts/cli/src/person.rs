@@ -1,5 +1,6 @@
 //! The person at the command line: approves, answers questions, sees progress.
 
+use capstan_app::AppError;
 use capstan_app::api::{Answer, Ask, CallQuestion, Event, Form, Interact, Misfit, Slot};
 use capstan_hub::approvals::Extent;
 use capstan_hub::ports::{Approval, BoxFuture, Elicitation, Reply, Want};
@@ -98,6 +99,20 @@ impl Person {
         let confirm = Confirm::Typed(ByPerson::Nobody);
         let manner = Manner { elicit: Elicit::Decline, confirm };
         Self::new(print, manner, typed, message)
+    }
+
+    /// Asks the person whether to log in to a server that refused a request.
+    pub(crate) async fn wants_to_log_in(&self, error: &AppError) -> bool {
+        if !has_person() || self.print.wants_json() {
+            return false;
+        }
+        let Some(server) = &error.login else { return false };
+        let question = format!("`{server}` needs a login. Log in now?");
+        let asked = self.in_person(move || {
+            let yes = inquire::Confirm::new(&question).with_default(true).prompt();
+            if matches!(yes, Ok(true)) { Answer::Believed } else { Answer::Refused }
+        });
+        asked.await == Answer::Believed
     }
 
     fn arguments(&self, schema: &Json) -> Answer {
@@ -226,7 +241,7 @@ impl Interact for Person {
     }
 }
 
-fn accepted(reply: Reply) -> Answer {
+pub(crate) fn accepted(reply: Reply) -> Answer {
     match reply {
         Reply::Accept(content) => Answer::Accepted { content },
         Reply::Decline => Answer::Declined,

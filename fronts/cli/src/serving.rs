@@ -65,6 +65,15 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
+/// Who may connect to the gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protection {
+    /// The ways in which callers authenticate, in words; empty if everyone may connect.
+    pub ways: Vec<String>,
+    /// True if the connection is encrypted.
+    pub encrypted: bool,
+}
+
 /// Reports that the gateway accepts clients.
 pub struct Ready {
     /// The hub that clients reach.
@@ -75,4 +84,6 @@ pub struct Ready {
     pub exposed: Option<String>,
     /// The URL of the metrics, if they have a separate address.
     pub metrics: Option<String>,
+    /// Who may connect.
+    pub protection: Protection,
 }

@@ -388,7 +388,15 @@ impl QuestionSettings {
         match (asking, back, declared) {
             // The configured roots apply if the caller declares no roots of its own.
             (Asking::Roots, _, None | Some(false)) => Ok(self.own_roots()),
-            (_, Some(back), None | Some(true)) => back.ask(asking, params).await,
+            (_, Some(back), None | Some(true)) => match back.ask(asking, params).await {
+                // It has roots and cannot be asked for them during this request.
+                Err(Unanswered { code: rpc_code::METHOD_NOT_FOUND, .. })
+                    if asking == Asking::Roots =>
+                {
+                    Ok(self.own_roots())
+                }
+                answer => answer,
+            },
             (Asking::Elicit, None, _) => Unanswered::declined(asking),
             (_, Some(_), Some(false)) | (Asking::Sample | Asking::Roots, None, _) => {
                 Err(Unanswered::not_offered(asking))

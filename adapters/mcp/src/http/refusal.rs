@@ -14,6 +14,9 @@ use crate::fault::Fault;
 /// The status reported for every redirect that is not followed.
 const REDIRECTED: u16 = 308;
 
+/// The status of a request that the login does not suffice for.
+const FORBIDDEN: u16 = 403;
+
 /// Messages of servers that do not know a session, besides the status. A message that only mentions
 /// some session does not match: it may come from a tool.
 const LOST_SESSION: [&str; 4] =
@@ -34,6 +37,11 @@ impl Refusal {
     /// A redirect that is not followed.
     pub(crate) fn redirected(fault: Fault) -> Self {
         Self { status: REDIRECTED, fault, body: Bytes::new() }
+    }
+
+    /// A refusal for lack of scopes.
+    pub(crate) fn without_scopes(fault: Fault) -> Self {
+        Self { status: FORBIDDEN, fault, body: Bytes::new() }
     }
 
     /// True if the server no longer knows the session.

@@ -23,6 +23,17 @@ pub(crate) struct Web {
     pub(crate) client: Client,
     /// The longest message accepted, in bytes.
     pub(crate) max_message: usize,
+    /// The remedy if the server does not accept our credentials.
+    pub(crate) remedy: Remedy,
+}
+
+/// The remedy if a server does not accept our credentials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// A login.
+    Login,
+    /// Other credentials in the configuration.
+    Configuration,
 }
 
 /// How the body of an answer is returned.
@@ -128,7 +139,10 @@ impl Web {
         let words = self.words(status, kind.as_deref(), &body);
         let status = status.as_u16();
         let fault = match status {
-            401 => Fault::Login(words),
+            401 => match self.remedy {
+                Remedy::Login => Fault::Login(words),
+                Remedy::Configuration => Fault::Credentials(words),
+            },
             403 => Fault::Forbidden(words),
             429 => Fault::RateLimited(retry_after(headers)),
             _ => Fault::Status { status, words },
@@ -174,6 +188,9 @@ impl From<HttpError> for WebError {
             HttpError::Lost(reason) => Self::Lost(reason),
             HttpError::Elsewhere(reason) => {
                 Self::Refused(Refusal::redirected(Fault::Elsewhere(reason)))
+            }
+            HttpError::NeedsLogin(reason) => {
+                Self::Refused(Refusal::without_scopes(Fault::Scopes(reason)))
             }
             HttpError::Redirected { status, words } => {
                 Self::Refused(Refusal::redirected(Fault::Status { status, words }))

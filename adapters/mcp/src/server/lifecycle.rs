@@ -16,6 +16,9 @@ use crate::session::Session;
 /// The longest wait that a server can request.
 const LONGEST_WAIT: Duration = Duration::from_mins(1);
 
+/// The wait between two attempts at a server that requires a login.
+const LOGIN_WAIT: Duration = Duration::from_millis(300);
+
 /// Consecutive failures that open the circuit breaker.
 /// Until the server may be tried again, callers then fail at once; after that, a single attempt is
 /// shared by all callers.
@@ -125,6 +128,12 @@ impl Lifecycle {
     }
 
     pub(crate) fn failed(&mut self, fault: Fault) {
+        if let Fault::Login(_) = fault {
+            // Somebody may log in at any time, in another process; the next call must notice it.
+            self.not_before = Instant::now() + LOGIN_WAIT;
+            self.failure = Some(fault);
+            return;
+        }
         if let Fault::Blocked(_) = fault {
             // Nothing was tried, so there is nothing to wait for: each caller gets the fault anew.
             self.not_before = Instant::now();

@@ -196,7 +196,11 @@ impl Session {
             }
             params = self.with_input(ticket.params(), result, back).await?;
         }
-        Err(self.broken(format!("it asked for input more than {MAX_ROUNDS} times in one call")))
+        Err(self.asks_too_often())
+    }
+
+    fn asks_too_often(&self) -> CallError {
+        self.broken(format!("it asked for input more than {MAX_ROUNDS} times in one call"))
     }
 
     async fn send(

@@ -2,20 +2,22 @@
 
 use std::time::Duration;
 
-use capstan_hub::{Answer, Message, Outgoing, SideOp};
+use capstan_hub::{Answer, BackChannel, Message, Outgoing, SideOp};
 use capstan_model::CallError;
 use capstan_wire::Json;
 
 use crate::channel::pending::Recipient;
 use crate::channel::{Request, Sent};
 use crate::server::sticky::StickyRequest;
-use crate::session::{MayRun, Session};
+use crate::session::{MAX_ROUNDS, MayRun, Session};
 
 /// A request about tasks, on behalf of their owner.
 pub(crate) struct OwnerRequest<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: &'a Json,
     pub(crate) limit: Duration,
+    /// The log level for a server that expects one with every request.
+    pub(crate) level: Option<&'static str>,
     pub(crate) recipient: Recipient,
 }
 
@@ -29,10 +31,8 @@ impl Session {
                     let op = admission.op();
                     let may_run = MayRun::of(op.effect());
                     if let Some(back) = admission.back() {
-                        let (method, limit) = (op.method(), self.settings.timeout);
-                        let recipient = Recipient::Client(back.clone());
-                        let request = OwnerRequest { method, params, limit, recipient };
-                        return self.ask_for_owner(request, may_run).await.map(Answer::Whole);
+                        let result = self.ask_for_client(op.method(), params, may_run, back);
+                        return result.await.map(Answer::Whole);
                     }
                     let reply = self.ask_once(op.method(), params, may_run).await?;
                     self.result(reply).map(Answer::Whole)
@@ -51,13 +51,40 @@ impl Session {
             Message::Task(request, back) => {
                 let (op, limit) = (request.op(), self.settings.timeout);
                 let (params, recipient) = (request.params(), Recipient::Client(back.clone()));
-                let question = OwnerRequest { method: op.method(), params, limit, recipient };
+                let method = op.method();
+                let question = OwnerRequest { method, params, limit, level: None, recipient };
                 self.ask_for_owner(question, MayRun::of(op.effect())).await.map(Answer::Whole)
             }
             Message::Follow(subscription) => {
                 self.follow_tasks(subscription).await.map(Answer::Whole)
             }
         }
+    }
+
+    /// Sends a request of an extension, and answers the server's requests for input as for a call.
+    async fn ask_for_client(
+        &self,
+        method: &str,
+        params: &Json,
+        may_run: MayRun,
+        back: &BackChannel,
+    ) -> Result<Json, CallError> {
+        let mut complete = params.clone();
+        for _ in 0..MAX_ROUNDS {
+            let request = OwnerRequest {
+                method,
+                params: &complete,
+                limit: self.settings.timeout,
+                level: back.wishes().level,
+                recipient: Recipient::Client(back.clone()),
+            };
+            let result = self.ask_for_owner(request, may_run).await?;
+            if !self.era.requires_input(&result) || self.hands_out(&result, back) {
+                return Ok(result);
+            }
+            complete = self.with_input(params, &result, back).await?;
+        }
+        Err(self.asks_too_often())
     }
 
     /// Sends a request on behalf of a client that is told of its course: one about the client's
@@ -67,10 +94,10 @@ impl Session {
         request: OwnerRequest<'_>,
         may_run: MayRun,
     ) -> Result<Json, CallError> {
-        let OwnerRequest { method, params, limit, recipient } = request;
+        let OwnerRequest { method, params, limit, level, recipient } = request;
         let id = self.connection.requests().next_id();
         let progress = recipient.wants_progress().then_some(id);
-        let params = self.call_params(params, progress, None, || recipient.requester())?;
+        let params = self.call_params(params, progress, level, || recipient.requester())?;
         let recipient = Some(recipient);
         let request = Request { id, method, params: &params, limit, recipient };
         let reply = self.connection.request(request).await;

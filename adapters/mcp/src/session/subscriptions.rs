@@ -134,7 +134,8 @@ impl Session {
                     (Arc::clone(subscription.subscriber()), subscription.capabilities().clone());
                 let recipient = Recipient::Subscriber { subscriber, capabilities };
                 let (method, params) = (TaskSubscription::METHOD, &params);
-                let request = OwnerRequest { method, params, limit: LONGEST, recipient };
+                let (limit, level) = (LONGEST, None);
+                let request = OwnerRequest { method, params, limit, level, recipient };
                 self.ask_for_owner(request, MayRun::No).await
             }
         }

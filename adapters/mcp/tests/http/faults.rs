@@ -1,7 +1,11 @@
 //! Everything that can go wrong, each with its code and within its time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use capstan_http::{Applied, Challenge, Challenged, Credentials, HttpRequest};
+use capstan_mcp::settings::LoginCredentials;
 use capstan_mcp::{HttpSettings, Prefer};
 use capstan_model::Secret;
 use serde_json::json;
@@ -77,15 +81,53 @@ async fn how_long_to_stay_away_is_passed_on() {
 }
 
 #[tokio::test]
-async fn a_server_that_wants_a_login_says_so_and_is_not_asked_for_every_call() {
+async fn a_server_that_refuses_the_configured_key_says_so_and_is_not_asked_for_every_call() {
     let peer = Peer::new(|_| Answer::status(401)).await;
     let scene = Scene::new(&peer);
     for _ in 0..20 {
         let error = scene.call("do", json!({})).await.unwrap_err();
         assert!(error.starts_with("auth_failure"), "{error}");
     }
-    assert_eq!(scene.state(), "needs_login: it needs a login");
+    let state = scene.state();
+    assert!(state.starts_with("failed: it refuses the configured credentials"), "{state}");
     assert!(peer.seen().len() <= 4, "{}", peer.seen().len());
+}
+
+/// Credentials of a login, of which there is none until somebody logs in.
+struct Later(AtomicBool);
+
+impl Credentials for Later {
+    fn apply<'a>(&'a self, request: &'a mut HttpRequest) -> Applied<'a> {
+        if self.0.load(Ordering::SeqCst) {
+            request.add_header("authorization", "Bearer t").unwrap();
+        }
+        Applied::Ready
+    }
+
+    fn challenged<'a>(&'a self, _: Challenge<'a>) -> Challenged<'a> {
+        Challenged::Final
+    }
+}
+
+#[tokio::test]
+async fn after_a_login_elsewhere_the_next_call_works() {
+    let peer = Peer::new(|seen| match seen.header("authorization") {
+        Some(_) => legacy(seen),
+        None => Answer::status(401),
+    })
+    .await;
+    let login = Arc::new(Later(AtomicBool::new(false)));
+    let credentials: Arc<dyn Credentials> = Arc::<Later>::clone(&login);
+    let login_of = Some(LoginCredentials(credentials));
+    let scene = Scene::of(HttpSettings { login: login_of, ..settings(&peer.origin) });
+    for _ in 0..6 {
+        let error = scene.call("do", json!({})).await.unwrap_err();
+        assert!(error.starts_with("auth_failure"), "{error}");
+        assert!(error.contains("run `capstan login s`"), "{error}");
+        assert_eq!(scene.state(), "needs_login: it needs a login");
+    }
+    login.0.store(true, Ordering::SeqCst);
+    scene.call("do", json!({})).await.unwrap();
 }
 
 #[tokio::test]
@@ -95,7 +137,9 @@ async fn a_login_that_is_no_longer_good_shows_in_the_state() {
         _ => legacy(seen),
     })
     .await;
-    let scene = Scene::new(&peer);
+    let login: Arc<dyn Credentials> = Arc::new(Later(AtomicBool::new(true)));
+    let login = Some(LoginCredentials(login));
+    let scene = Scene::of(HttpSettings { login, ..settings(&peer.origin) });
     scene.call("do", json!({})).await.unwrap_err();
     assert_eq!(scene.state(), "needs_login: it needs a login");
 }

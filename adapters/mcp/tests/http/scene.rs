@@ -26,6 +26,8 @@ pub(crate) fn settings(url: &str) -> HttpSettings {
         name: "s".parse().unwrap(),
         url: Secret::new(url.to_owned()),
         headers: vec![("X-Key".to_owned(), Secret::new("s3cr3t-key".to_owned()))],
+        login: None,
+        fetched: Vec::new(),
         secrets: Vec::new(),
         addresses: capstan_safety::address::AddressPolicy::default(),
         prefer: Prefer::Http,

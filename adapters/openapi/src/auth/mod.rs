@@ -13,7 +13,9 @@ pub(crate) mod token;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use capstan_http::{Applied, Credentials, HttpRequest, WebAddress};
+use capstan_http::{
+    Applied, Challenge, Challenged, Credentials, HttpRequest, StatusCode, WebAddress,
+};
 use capstan_lazy::AttemptError;
 use capstan_model::Secret;
 use futures::FutureExt;
@@ -250,20 +252,21 @@ impl Credentials for CallCredentials {
                 }
             }
             self.state().applied = Some(proofs);
-            Ok(())
+            Ok(0)
         };
         Applied::Wait(applied.boxed())
     }
 
     /// A server that refuses a token has not run the request, so another token may be tried.
-    fn challenged(&self) -> bool {
+    fn challenged<'a>(&'a self, challenge: Challenge<'a>) -> Challenged<'a> {
         let mut state = self.state();
-        if !state.refused.is_empty() || state.tokens.is_empty() {
-            return false;
+        let is_refused = challenge.status == StatusCode::UNAUTHORIZED;
+        if !is_refused || !state.refused.is_empty() || state.tokens.is_empty() {
+            return Challenged::Final;
         }
         state.refused = std::mem::take(&mut state.tokens);
         state.applied = None;
-        true
+        Challenged::Retry
     }
 }
 

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
 
 mod approvals;
+mod authorization;
+mod authorization_kill;
 mod damaged;
 mod files;
 mod kill;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use capstan_hub::catalog::Gathered;
-use capstan_hub::ports::{BoxFuture, Item, Listing};
+use capstan_hub::ports::{BoxFuture, Item, Lane, Listing};
 use capstan_model::{Kind, ServerName};
 use capstan_wire::Json;
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct ServerDefinitions {
     pub server: ServerName,
     /// The definitions, each with the name of its tool.
     pub tools: Vec<(String, Json)>,
+    /// The server's instructions, as it wrote them, if they are known.
+    #[serde(default)]
+    pub instructions: Option<String>,
     /// Where they come from.
     pub provenance: Provenance,
 }
@@ -68,6 +71,7 @@ impl Operation for ListDefinitions {
             let servers = read.gathered.lists.iter().map(|(server, items)| ServerDefinitions {
                 server: server.clone(),
                 tools: items.iter().map(tool).collect(),
+                instructions: instructions(local, server),
                 provenance: read.provenance(server),
             });
             Ok(Definitions {
@@ -78,6 +82,11 @@ impl Operation for ListDefinitions {
             })
         })
     }
+}
+
+/// The instructions of a server, as far as they are known. Connects nothing.
+fn instructions(local: &Local, server: &ServerName) -> Option<String> {
+    local.hub.about_in(server, Lane::ANY)?.instructions.clone()
 }
 
 // === impl Definitions ===

@@ -122,7 +122,10 @@ async fn counts(
     set("protocol", json!(about.protocol));
     set("title", json!(about.title));
     set("version", json!(about.version));
-    set("instructions", json!(about.instructions.as_deref().map(capped_instructions)));
+    let screens = &hub.catalog().screens;
+    let text = about.instructions.as_deref();
+    let instructions = text.and_then(|text| capped_instructions(screens, server, text));
+    set("instructions", json!(instructions));
     for (key, listing) in [
         ("tools", Listing::Tools),
         ("prompts", Listing::Prompts),

@@ -192,7 +192,7 @@ pub struct Form {
 }
 
 /// The front as the requester of one call: a person.
-pub(super) struct Asker {
+pub(crate) struct Asker {
     front: Arc<dyn Interact>,
     /// Distinguishes calls of different fronts in one gateway.
     group: CallGroup,
@@ -249,7 +249,7 @@ impl From<Form> for Elicitation {
 // === impl Asker ===
 
 impl Asker {
-    pub(super) fn new(front: &Arc<dyn Interact>) -> Arc<Self> {
+    pub(crate) fn new(front: &Arc<dyn Interact>) -> Arc<Self> {
         // Clients of a gateway are numbered from one; these start higher to avoid collisions.
         static NUMBERS: AtomicU64 = AtomicU64::new(1 << 48);
         let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
@@ -257,7 +257,7 @@ impl Asker {
     }
 
     /// The requester of a call.
-    pub(super) fn requester(self: &Arc<Self>) -> Requester<'_> {
+    pub(crate) fn requester(self: &Arc<Self>) -> Requester<'_> {
         Requester::new(self, ClientIdentity { group: self.group, ..ClientIdentity::default() })
     }
 }

@@ -233,7 +233,7 @@ impl ServerRow {
             memory: None,
             cpu: None,
             hidden: None,
-            error: error(state),
+            error: error(&entry.name, state),
             advice: None,
             provenance: Provenance::default(),
         }
@@ -246,7 +246,10 @@ impl ServerRow {
 }
 
 /// The reason why a server cannot be used.
-fn error(state: &ServerState) -> Option<String> {
+fn error(name: &ServerName, state: &ServerState) -> Option<String> {
+    if *state == ServerState::NeedsLogin {
+        return Some(format!("it needs a login; run `capstan login {name}`"));
+    }
     if *state == ServerState::Connecting {
         return Some("it has not answered yet; `--wait 30s` waits longer".to_owned());
     }

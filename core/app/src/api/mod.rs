@@ -17,6 +17,7 @@ mod definitions;
 mod get;
 mod items;
 mod tools;
+mod search;
 mod call;
 mod prompt;
 mod read;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use capstan_config::{Problem, Severity};
 use capstan_hub::Hub;
 use capstan_hub::catalog::Typing;
-use capstan_hub::ports::BoxFuture;
+use capstan_hub::ports::{BoxFuture, ToolIndex};
 use capstan_model::{Caller, Front, ServerName};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -46,9 +47,10 @@ pub use read::{CompleteTemplate, ReadResource};
 pub use reading::{Provenance, ReadLists, Reading, Source};
 pub(crate) use remote::run_in;
 pub use remote::{Remote, VERSION, answer, ask_front, tell_front};
+pub use search::{FoundRow, FoundTools, SearchTools};
 pub use tools::{ListTools, ToolRow, Tools};
 
-use interact::Asker;
+pub(crate) use interact::Asker;
 
 use crate::reload::LiveConfig;
 use crate::{AppError, HubPurpose, NameCache, Setup, Usage};
@@ -82,6 +84,8 @@ pub struct Local {
     pub names: Option<Arc<dyn NameCache>>,
     /// Call rates and idle times of servers.
     pub usage: Arc<Usage>,
+    /// The index of tool search.
+    pub index: Arc<dyn ToolIndex>,
     /// True if no server may be started.
     pub switched_off: bool,
     /// The configuration of the gateway that this process runs.

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use capstan_config::{Hide, Problem, Scope, SourceFile, redact_file};
 use capstan_hub::ports::BoxFuture;
+use capstan_model::ServerName;
 use capstan_wire::Json;
 use serde::{Deserialize, Serialize};
 
 use super::{
     AddServer, Answer, AnswerApproval, CallTool, CompletePrompt, CompleteTemplate, GetPrompt,
     GetServer, Interact, ListApprovals, ListDefinitions, ListPrompts, ListResources, ListServers,
-    ListTools, Local, Operation, ReadResource, Reload, RemoveServer, ShowApproval,
+    ListTools, Local, Operation, ReadResource, Reload, RemoveServer, SearchTools, ShowApproval,
 };
 use crate::gateways::Selected;
 use crate::{AppError, ControlFault, ControlSocket, ErrorKind, Gateways, NotRun, Which};
@@ -58,6 +59,8 @@ struct ErrorText {
     message: String,
     hint: Option<String>,
     retryable: bool,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    login: Option<Box<ServerName>>,
     problems: Vec<Problem>,
     files: Vec<FileText>,
 }
@@ -138,6 +141,7 @@ pub async fn answer(
         RemoveServer::NAME => run::<RemoveServer>(&params, local, front).await,
         Reload::NAME => run::<Reload>(&params, local, front).await,
         ListTools::NAME => run::<ListTools>(&params, local, front).await,
+        SearchTools::NAME => run::<SearchTools>(&params, local, front).await,
         ListDefinitions::NAME => run::<ListDefinitions>(&params, local, front).await,
         CallTool::NAME => run::<CallTool>(&params, local, front).await,
         ListResources::NAME => run::<ListResources>(&params, local, front).await,
@@ -208,6 +212,7 @@ impl From<AppError> for ErrorText {
             message: error.message,
             hint: error.hint,
             retryable: error.retryable,
+            login: error.login,
             problems: error.problems.into_vec(),
             files: error.files.iter().map(file).collect(),
         }
@@ -223,6 +228,7 @@ impl From<ErrorText> for AppError {
             message: text.message,
             hint: text.hint,
             retryable: text.retryable,
+            login: text.login,
             problems: text.problems.into(),
             files: text.files.into_iter().map(file).collect(),
         }
@@ -233,7 +239,7 @@ impl From<ErrorText> for AppError {
 mod tests {
     use super::*;
     use crate::fakes::{
-        FakeFiles, FakeFront, FakeSocket, FakeSockets, NoEntries, Reply, configs, hub,
+        FakeFiles, FakeFront, FakeSocket, FakeSockets, NoEntries, NoIndex, Reply, configs, hub,
     };
     use crate::{Selection, Usage};
 
@@ -326,6 +332,7 @@ mod tests {
             hub: Arc::new(hub(&setup)),
             names: None,
             usage: Arc::new(Usage { log: Arc::new(NoEntries) }),
+            index: Arc::new(NoIndex),
             switched_off: false,
             gateway: None,
             setup,

@@ -68,7 +68,10 @@ fn of_server(hub: &Hub, tools: &str, limit: Duration, remedy: &Remedy<'_>) -> Ch
         ServerState::AwaitingApproval => {
             Check::warning(check, "its file is not trusted", "run `capstan trust`")
         }
-        ServerState::NeedsLogin => Check::warning(check, "it needs a login", "log in"),
+        ServerState::NeedsLogin => {
+            let fix = format!("run `capstan login {}`", remedy.name);
+            Check::warning(check, "it needs a login", fix)
+        }
         ServerState::Connecting => {
             Check::error(check, format!("no answer within {limit:?}"), remedy.of_silence())
         }
@@ -139,6 +142,7 @@ impl Remedy<'_> {
             (Some(CallError::LedElsewhere { .. }), _) => {
                 format!("check its address under `[servers.{name}]`")
             }
+            (Some(CallError::NeedsLogin { .. }), _) => format!("run `capstan login {name}`"),
             (Some(error @ (CallError::Unauthorized { .. } | CallError::Status { .. })), _)
                 if error.hint().is_some() =>
             {

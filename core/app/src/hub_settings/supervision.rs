@@ -123,7 +123,9 @@ fn program_parts(
 fn remote_parts(remote: &Remote) -> Vec<String> {
     let headers = remote.headers.iter();
     let headers = headers.flat_map(|(name, value)| [name.clone(), value.reveal().clone()]);
-    std::iter::once(remote.url.clone()).chain(headers).collect()
+    let helper = remote.headers_helper.iter().flatten().cloned();
+    let provider = remote.auth_provider.iter().map(|provider| format!("{provider:?}"));
+    std::iter::once(remote.url.clone()).chain(headers).chain(helper).chain(provider).collect()
 }
 
 /// The parts of the key for a document: its file or address, and everything that selects its tools.

@@ -106,6 +106,7 @@ pub(super) fn needs_restart(before: &Loaded, now: &Loaded) -> Vec<&'static str> 
     [
         ("gateway.listen", old.listen != new.listen),
         ("gateway.metrics_listen", old.metrics_listen != new.metrics_listen),
+        ("gateway.auth", old.auth != new.auth),
         ("gateway.public_url", old.public_url != new.public_url),
         ("gateway.allowed_hosts", old.allowed_hosts != new.allowed_hosts),
         ("gateway.allowed_origins", old.allowed_origins != new.allowed_origins),

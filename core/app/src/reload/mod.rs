@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use capstan_config::{Problem, SourceFile};
-use capstan_hub::ports::{BoxFuture, Listing};
+use capstan_hub::ports::{BoxFuture, Listing, ToolIndex};
 use capstan_hub::{Freshness, Hub};
 use capstan_model::ServerState;
 use futures::future::{join_all, select};
@@ -70,6 +70,8 @@ pub struct Reloading {
     pub names: Arc<dyn NameCache>,
     /// Call rates of servers.
     pub usage: Arc<Usage>,
+    /// The index of tool search.
+    pub index: Arc<dyn ToolIndex>,
 }
 
 /// The configuration of a running gateway.
@@ -192,6 +194,7 @@ impl LiveConfig {
             hub,
             names: (!selection.demo).then(|| Arc::clone(&self.gateway.names)),
             usage: Arc::clone(&self.gateway.usage),
+            index: Arc::clone(&self.gateway.index),
             switched_off: selection.no_mcp || setup.loaded.environment.no_mcp,
             gateway: Some(Arc::clone(self)),
             setup,
@@ -327,7 +330,7 @@ fn in_words(failure: &AppError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fakes::{FakeFiles, NoEntries, configs, hub};
+    use crate::fakes::{FakeFiles, NoEntries, NoIndex, configs, hub};
 
     const USER: &str = "/home/me/.config/capstan/config.toml";
     const PROJECT: &str = "/home/me/project/.capstan/config.toml";
@@ -382,17 +385,15 @@ mod tests {
         let configs = Arc::new(configs(Arc::clone(&files)));
         let selection = Selection::default();
         let setup = configs.load(&selection).unwrap();
-        let served = Arc::new(Served {
-            configs: Arc::clone(&configs),
-            replaced: Mutex::new(0),
-            meanwhile: Mutex::default(),
-        });
+        let (replaced, meanwhile) = (Mutex::new(0), Mutex::default());
+        let served = Arc::new(Served { configs: Arc::clone(&configs), replaced, meanwhile });
         let reloading = Reloading {
             configs,
             served: Arc::<Served>::clone(&served),
             transport: Transport::Stdio,
             names: Arc::new(NoEntries),
             usage: Arc::new(Usage { log: Arc::new(NoEntries) }),
+            index: Arc::new(NoIndex),
         };
         (files, served, LiveConfig::new(reloading, Arc::new(hub(&setup)), &setup, &selection))
     }

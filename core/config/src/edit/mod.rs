@@ -14,7 +14,7 @@ pub use add::{
     refusal,
 };
 pub use entry::{KeyChanges, ReplacedEntry, change_keys, entry_text, new_problems, replace_entry};
-pub use permission::{add_permission_rule, allow_effect};
+pub use permission::{accept_text, add_permission_rule, allow_effect};
 pub use remove::{remove_server, unset_key};
 
 use toml_edit::{Item, Value};

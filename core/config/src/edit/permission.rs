@@ -63,6 +63,22 @@ pub fn allow_effect(text: &str, pattern: &str, effect: Effect) -> Result<String,
     Ok(editing.finish())
 }
 
+/// Adds the digest of a text to `screen.accept`, unless it is already there.
+pub fn accept_text(text: &str, digest: &str) -> Result<String, EditError> {
+    let mut editing = Editing::open(text)?;
+    let screen = editing.table("screen")?;
+    if screen.get("accept").is_none() {
+        insert(screen, "accept", toml_edit::value(Array::new()));
+    }
+    let expected = || EditError::Unexpected { key: "screen.accept".to_owned(), expected: "a list" };
+    let item = screen.get_mut("accept");
+    let list = item.and_then(Item::as_array_mut).ok_or_else(expected)?;
+    if !list.iter().any(|known| known.as_str() == Some(digest)) {
+        push(list, digest.into());
+    }
+    Ok(editing.finish())
+}
+
 /// The `permissions` table of a server, created in the style of the server's entry if missing.
 fn of_server<'e>(editing: &'e mut Editing<'_>, name: &str) -> Result<&'e mut Item, EditError> {
     let key = editing.name_of(name)?;

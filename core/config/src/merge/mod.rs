@@ -23,15 +23,15 @@ use crate::settings::form::{Form, Setting};
 use crate::settings::rule::{OrderedRule, Reach, Rules};
 use crate::settings::server::ServerEntry;
 use crate::settings::{
-    AccessSetting, Audit, CommandList, Config, DefaultSetting, Gateway, GatewayLimits, Mcp, Screen,
-    Tools,
+    AccessSetting, Audit, AuthProvider, CommandList, Config, DefaultSetting, Gateway,
+    GatewayLimits, Mcp, Model, Screen, Search, Tools,
 };
 use crate::show::{self, Shown};
 use crate::source::Dialect;
 use crate::source::expand::join;
 use crate::source::problem::{Problem, Severity};
 use crate::source::reader::FileReader;
-use crate::source::{Origin, Scope, SourceFile, Surroundings};
+use crate::source::{FilePosition, Origin, Scope, SourceFile, Surroundings};
 
 /// A merged configuration with its problems.
 #[derive(Clone, Debug, Default)]
@@ -95,6 +95,7 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>, reader: &dyn FileRe
         loaded.problems.extend(part.problems);
         loaded.gateway.extend(part.conventions.gateway);
         loaded.gateway.extend(part.tables.access.refused.clone());
+        loaded.gateway.extend(part.tables.gateway.auth.refused.clone());
         for server in part.servers {
             let name = server.entry.name.clone();
             if let Some(nearer) = loaded.config.servers.get_mut(&name) {
@@ -114,6 +115,7 @@ pub fn load(files: &[SourceFile], around: &Surroundings<'_>, reader: &dyn FileRe
         tables.push(part.tables);
     }
     let shown = merge(&mut loaded.config, &mut tables, implied);
+    loaded.gateway.extend(auth(&mut loaded.config, &tables));
     loaded.shown.extend(shown);
     loaded
 }
@@ -240,12 +242,54 @@ fn merge(config: &mut Config, tables: &mut [Tables], implied: Vec<Implied>) -> V
     config.audit = Audit::merged(&mut merge, section("audit"), |tables| &tables.audit);
     config.screen = Screen::merged(&mut merge, section("screen"), |tables| &tables.screen);
     let section = |path| Section::new(path, Defaults::Hidden);
+    config.search = Search::merged(&mut merge, section("search"), |tables| &tables.search);
     config.gateway = Gateway::merged(&mut merge, section("gateway"), |tables| &tables.gateway.keys);
     config.gateway.limits =
         GatewayLimits::merged(&mut merge, section("gateway.limits"), |tables| {
             &tables.gateway.limits
         });
+    for tables in merge.tables {
+        merge.shown.extend(tables.gateway.auth.shown.iter().cloned());
+    }
+    config.model = Model::merged(&mut merge, section("model"), |tables| &tables.model);
     merge.shown
+}
+
+/// Takes the one `[gateway.auth]`, and returns the reasons why the gateway must not start with it.
+///
+/// Two files cannot both have the table: a merged chain would be what neither of them says.
+fn auth(config: &mut Config, tables: &[Tables]) -> Vec<Problem> {
+    let mut found = tables.iter().filter_map(|tables| tables.gateway.auth.table.as_ref());
+    let Some((auth, place)) = found.next() else { return Vec::new() };
+    config.gateway.auth = Some(auth.clone());
+    let problem = |message: String, help: &str, place: &FilePosition| {
+        let problem = Problem::error(message).help(help);
+        Problem { place: Some(place.clone()), key: Some("gateway.auth".to_owned()), ..problem }
+    };
+    let mut problems: Vec<Problem> = found
+        .map(|(_, other)| {
+            let message = format!("`gateway.auth` is also in {}", place.file);
+            problem(message, "keep it in one of the files", other)
+        })
+        .collect();
+    let has_public_url = config.gateway.public_url.is_some();
+    if let Some(jwt) = auth.jwt.as_ref().filter(|_| auth.has(AuthProvider::Jwt))
+        && jwt.audience.is_empty()
+        && !has_public_url
+    {
+        let message = "`gateway.auth.jwt` accepts tokens for no audience";
+        let help = "set `audience`, or `gateway.public_url`, which is its default";
+        problems.push(problem(message.to_owned(), help, place));
+    }
+    if let Some(server) = auth.oauth_as.as_ref().filter(|_| auth.has(AuthProvider::OauthAs))
+        && server.issuer_url.is_none()
+        && !has_public_url
+    {
+        let message = "`gateway.auth.oauth_as` has no address that clients can reach";
+        let help = "set `issuer_url`, or `gateway.public_url`, which is its default";
+        problems.push(problem(message.to_owned(), help, place));
+    }
+    problems
 }
 
 fn permissions(config: &mut Config, merge: &mut Merge<'_>) {

@@ -10,6 +10,19 @@ pub(crate) fn nearest<T>(settings: Vec<Setting<T>>, _: Option<T>) -> Option<Sett
     settings.into_iter().next()
 }
 
+/// Returns the nearest setting that no project has made.
+pub(crate) fn own<T>(settings: Vec<Setting<T>>, _: Option<T>) -> Option<Setting<T>> {
+    settings.into_iter().find(|setting| setting.origin.scope != Scope::Project)
+}
+
+/// Returns the nearest setting that is true, else the nearest.
+///
+/// A project cannot switch off what another file switches on.
+pub(crate) fn any(settings: Vec<Setting<bool>>, _: Option<bool>) -> Option<Setting<bool>> {
+    let (on, off): (Vec<_>, Vec<_>) = settings.into_iter().partition(|setting| setting.value);
+    on.into_iter().chain(off).next()
+}
+
 /// Returns the smallest setting.
 ///
 /// A project's setting counts only if it is below the value that applies without it.

@@ -14,6 +14,7 @@ use crate::source::tree::{Entry, Node, Table};
 use crate::source::{Origin, SourceFile, Surroundings};
 use crate::units::show_duration;
 
+use super::auth;
 use super::server::{self, Limits};
 use super::tables::{self, Tables};
 
@@ -94,13 +95,23 @@ impl Reading<'_> {
         let mut rest = tree.clone();
         let mut report = Report::new(self.file);
         let servers = rest.entries.shift_remove("servers");
+        let auth = auth::take(&mut rest);
+        // A key of a model that is not set stops only conversations with the model.
+        let mut model = rest.entries.shift_remove_entry("model");
         self.expander.expand(&mut rest, "", &mut report);
+        let unset = auth.map(|auth| auth.expand(&self.expander, &mut rest, &mut report));
+        if let Some((key, entry)) = &mut model {
+            let expander = Expander { missing: MissingEnv::Empty, ..self.expander };
+            expander.node(&mut entry.node, key, &mut report);
+        }
+        rest.entries.extend(model);
         rest.entries.extend(servers.map(|entry| ("servers".to_owned(), entry)));
         let rest = rest;
         let mut fields = Fields::new(&rest, "", &(0..0), &mut report);
         fields.nested("servers");
         self.part.tables = tables::read(&mut fields);
         fields.finish();
+        self.part.tables.gateway.auth.refused.extend(unset.into_iter().flatten());
         self.part.problems.append(&mut report.problems);
     }
 

@@ -1,6 +1,6 @@
 //! Reads how a server is reached: its kind, and the keys of that kind.
 
-use capstan_model::Secret;
+use capstan_model::{Secret, SecretReference};
 use capstan_safety::environment::hijacks;
 use capstan_safety::mask::{mask_arguments, mask_url};
 use indexmap::IndexMap;
@@ -11,10 +11,10 @@ use crate::settings::server::words::Transport;
 use crate::settings::server::{
     CliProgram, Fallback, KEYS_OF_KINDS, Kind, OpenApi, Program, Remote,
 };
-use crate::settings::server::{openapi, preset};
+use crate::settings::server::{auth_provider, helper, openapi, preset};
 use crate::source::problem::Problem;
 use crate::source::tree::Text;
-use crate::source::{Dialect, Scope};
+use crate::source::{Dialect, Scope, references};
 use crate::url;
 
 /// The kind of a server, and its target with secrets masked.
@@ -31,6 +31,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
         let (Some(entry), Some(what)) = (fields.entry(key), what) else { continue };
         let off = match *key {
             "cli" => entry.node.as_bool() == Some(false),
+            "oauth" => entry.node.as_text() == Some("off"),
             // A table of tools has another meaning, and is checked by the code for that.
             "tools" => entry.node.as_list().is_none(),
             _ => false,
@@ -47,6 +48,7 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Option<Reached> {
         environment(fields);
         passthrough(fields);
         headers(fields);
+        auth_provider::read(fields);
         return None;
     };
     match what {
@@ -287,9 +289,12 @@ fn remote(fields: &mut Fields<'_, '_>, fallback: Fallback) -> Option<(Remote, St
         fields.problem("url", Problem::error(message).help(help));
         return None;
     }
+    let headers_helper = helper::read(fields);
+    let auth_provider = auth_provider::read(fields);
     let url = address(fields, "url", "https://example.com/mcp")?;
     let target = mask_url(url.shown());
-    Some((Remote { url: url.value.clone(), headers, fallback }, target))
+    let url = url.value.clone();
+    Some((Remote { url, headers, headers_helper, auth_provider, fallback }, target))
 }
 
 /// Returns the address under a key; `None` if requests cannot be sent to it.
@@ -299,6 +304,10 @@ pub(crate) fn address<'t>(
     example: &str,
 ) -> Option<&'t Text> {
     let text = fields.text(key)?;
+    if references::is_native(fields) && !SecretReference::all(&text.value).is_empty() {
+        // It is checked when the secret is known.
+        return Some(text);
+    }
     if let Err(fault) = url::check(&text.value) {
         let message = format!("`{}` {fault}", fields.key(key));
         let help = format!("write an address such as \"{example}\"");

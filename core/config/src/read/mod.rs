@@ -1,5 +1,6 @@
 //! Interprets the canonical tree of one file.
 
+mod auth;
 pub(crate) mod file;
 pub(crate) mod server;
 pub(crate) mod kind;

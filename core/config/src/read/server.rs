@@ -8,8 +8,9 @@ use capstan_model::ServerName;
 use super::kind;
 use crate::fields::Fields;
 use crate::merge::environment::EnvSettings;
+use crate::settings::server::oauth;
 use crate::settings::server::{
-    DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, Idle, Kind, Server, ToolList,
+    DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, Idle, Kind, References, Server, ToolList,
 };
 use crate::show;
 use crate::source::Dialect;
@@ -118,14 +119,26 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
         Some("sandboxed") => warn_sandboxed(&mut fields, kind.as_ref()),
         Some(_) | None => {}
     }
+    oauth::check(&mut fields);
     let enabled = enabled(&mut fields);
     let idle = Idle::read(&mut fields);
     let tool_list = ToolList {
         expected: fields.strings("expected_tools"),
         locked: fields.flag("lock_tool_list").unwrap_or(false),
     };
-    let mut server =
-        Server::read(&mut fields, kind, target, Some(enabled), Some(idle), Some(tool_list));
+    let references = match fields.report().file.dialect {
+        Some(Dialect::Native) => Some(References::Resolved),
+        Some(_) | None => Some(References::Literal),
+    };
+    let mut server = Server::read(
+        &mut fields,
+        kind,
+        target,
+        Some(enabled),
+        Some(idle),
+        Some(tool_list),
+        references,
+    );
     if let Some(server) = &mut server {
         limits.apply(&fields, server);
     }

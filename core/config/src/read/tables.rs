@@ -10,7 +10,7 @@ use crate::settings::form::{OneOf, Setting};
 use crate::settings::gateway::GatewayPart;
 use crate::settings::rate::{self, RateSetting};
 use crate::settings::rule::{Reach, Rules, Subject};
-use crate::settings::{audit, mcp, screen, tools};
+use crate::settings::{audit, mcp, model, screen, search, tools};
 use crate::source::expand::MissingEnv;
 use crate::unsupported::{self, In};
 
@@ -30,7 +30,9 @@ pub(crate) struct Tables {
     pub(crate) mcp: mcp::InFile,
     pub(crate) audit: audit::InFile,
     pub(crate) screen: screen::InFile,
+    pub(crate) search: search::InFile,
     pub(crate) gateway: GatewayPart,
+    pub(crate) model: model::InFile,
 }
 
 impl OneOf for DefaultRule {
@@ -68,12 +70,18 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
         tables.audit = audit::InFile::checked(nested);
     }
     if let Some(mut nested) = fields.nested("screen") {
-        unsupported::check(&mut nested, In::Screen);
         tables.screen = screen::InFile::read(&mut nested);
+        nested.finish();
+    }
+    if let Some(mut nested) = fields.nested("search") {
+        tables.search = search::InFile::read(&mut nested);
         nested.finish();
     }
     if let Some(nested) = fields.nested("gateway") {
         tables.gateway = GatewayPart::read(nested);
+    }
+    if let Some(nested) = fields.nested("model") {
+        tables.model = model::InFile::checked(nested);
     }
     tables
 }

@@ -26,6 +26,20 @@ fn secrets_are_hidden_wherever_they_stand() {
 }
 
 #[test]
+fn references_to_secrets_are_shown_and_so_is_every_command() {
+    for shown in [
+        "env = { TOKEN = \"keyring:gh\", KEY = \"${keyring:gh}\" }",
+        "headers = { Authorization = \"Bearer ${keyring:gh}\" }",
+        "env = { TOKEN = \"command:op read op://a/b\" }",
+        "env = { TOKEN = \"x-${command:evil --token abc}\" }",
+    ] {
+        check(shown, shown);
+    }
+    check("env = { A = \"x${keyring:gh}\" }", "env = { A = \"**************\" }");
+    check("env = { A = \"keyring:a b\" }", "env = { A = \"********* *\" }");
+}
+
+#[test]
 fn secrets_of_a_broken_file_are_hidden_too() {
     check("env = { A = \"x }\ncwd = \"c\"", "env = { A = \"* *\ncwd = \"c\"");
     check("env = { A = x-1.2 }", "env = { A = ***** }");

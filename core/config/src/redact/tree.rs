@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use capstan_model::secret::{is_secret_name, looks_like_token};
+use capstan_model::{Piece, SecretReference};
 use capstan_safety::mask::{is_ordinary, mask_arguments, secrets_in_url};
 
 use super::Hide;
@@ -316,8 +317,13 @@ fn looks_secret(text: &str) -> bool {
     words.iter().zip(masked).any(|(word, shown)| *word != shown && !is_reference(word))
 }
 
-/// True if a text only names a variable that holds the secret, as in `Bearer ${TOKEN}`.
+/// True if a text only names a variable or a stored secret, as in `Bearer ${TOKEN}`.
 fn is_reference(text: &str) -> bool {
+    // Whoever approves a file must see which programs it runs.
+    let runs = |reference: &SecretReference| matches!(reference, SecretReference::Command(_));
+    if SecretReference::all(text).iter().any(runs) {
+        return true;
+    }
     // Only a scheme or a flag may be in front: any other word may be a secret.
     let is_flag = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let text = match (text.split_once(' '), text.split_once('=')) {
@@ -327,6 +333,9 @@ fn is_reference(text: &str) -> bool {
         (None, Some((flag, value))) if flag.chars().all(is_flag) => value,
         _ => text,
     };
+    if let Ok([Piece::Reference(_)]) = SecretReference::pieces(text).as_deref() {
+        return true;
+    }
     let inner = text
         .strip_prefix("${")
         .or_else(|| text.strip_prefix("{env:"))

@@ -2,6 +2,7 @@
 
 use crate::settings::overrides::ToolOverrides;
 use crate::settings::rule::Rules;
+use crate::settings::screen::ServerScreen;
 use crate::settings::server::{EffectLists, Server, ServerEntry, ToolList};
 
 // === impl ServerEntry ===
@@ -39,6 +40,7 @@ impl Server {
             tools: ToolOverrides::default(),
             permissions: Rules::default(),
             effect: EffectLists::default(),
+            screen: ServerScreen::default(),
             naming: capstan_model::Naming::default(),
             ..self.clone()
         }

@@ -9,7 +9,7 @@ use super::access::AccessKeys;
 use super::form::{Table, WordSchema};
 use super::rule::Conditions;
 use super::server::Server;
-use super::{Audit, Gateway, Mcp, Screen, Tools};
+use super::{Audit, Gateway, Mcp, Model, Screen, Search, Tools};
 
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]
@@ -29,8 +29,12 @@ pub(crate) struct File {
     pub(crate) audit: <Audit as Table>::Keys,
     /// Checks of answers.
     pub(crate) screen: <Screen as Table>::Keys,
+    /// Tool search: `capstan search`, and the tools that a model is offered.
+    pub(crate) search: <Search as Table>::Keys,
     /// The gateway of `capstan serve --http`. A project file cannot set these keys.
     pub(crate) gateway: <Gateway as Table>::Keys,
+    /// The language model of `capstan chat`. A project file cannot set these keys.
+    pub(crate) model: <Model as Table>::Keys,
 }
 
 /// Rules for all servers.

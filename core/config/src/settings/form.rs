@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
+use capstan_model::Secret;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::Value as Json;
 
@@ -64,6 +65,14 @@ pub(crate) struct Limit;
 /// The form of a duration that may be zero.
 pub(crate) struct Wait;
 
+/// The form of a secret string.
+pub(crate) struct SecretText;
+/// The form of a number from 0 to 1.
+pub(crate) struct Share;
+
+/// The schema of a [`Share`].
+pub(crate) struct ShareSchema;
+
 /// The schema of a [`Size`].
 pub(crate) struct SizeSchema;
 
@@ -118,7 +127,21 @@ forms! {
     Size: u64, SizeSchema, size, |value| Json::from(show_size(*value));
     Time: Duration, DurationSchema, duration, |value| Json::from(show_duration(*value));
     Limit: Duration, DurationSchema, limit, |value| Json::from(show_duration(*value));
+    Share: f64, ShareSchema, share, |value| Json::from(*value);
     Wait: Duration, DurationSchema, wait, |value| Json::from(show_duration(*value));
+}
+
+impl Form for SecretText {
+    type Value = Secret<String>;
+    type Schema = String;
+
+    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Secret<String>> {
+        fields.string(key).map(Secret::new)
+    }
+
+    fn write(_: &Secret<String>) -> Json {
+        Json::Null
+    }
 }
 
 impl<T: OneOf> Form for T {
@@ -143,6 +166,16 @@ impl JsonSchema for SizeSchema {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({ "type": "string", "title": "size", "examples": ["10MiB", "512KiB"] })
+    }
+}
+
+impl JsonSchema for ShareSchema {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Share".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "number", "minimum": 0, "maximum": 1 })
     }
 }
 

@@ -29,6 +29,8 @@ keys! {
         missing_env: WordSchema<MissingEnv> = "error";
     }
     keys {
+        /// Open a browser for a login. If not, only the address of the page is printed.
+        login_browser: bool = true, smallest;
         /// Let servers ask the operator questions.
         elicitation_enabled: bool = true, smallest;
         /// The time after which an unanswered question counts as declined.

@@ -7,9 +7,10 @@ pub(crate) mod access;
 pub(crate) mod authorization;
 pub(crate) mod audit;
 pub(crate) mod gateway;
-pub(crate) mod gateway_limits;
 pub(crate) mod mcp;
+pub(crate) mod model;
 pub(crate) mod screen;
+pub(crate) mod search;
 pub(crate) mod tools;
 pub(crate) mod rate;
 pub(crate) mod openapi;
@@ -27,11 +28,18 @@ use crate::source::{FilePosition, Origin};
 use indexmap::IndexMap;
 
 pub use self::audit::{Audit, AuditArguments, AuditOnFull};
+pub use self::gateway::auth::{Auth, AuthProvider, RESERVED_SUBJECTS};
+pub use self::gateway::bearer::BearerToken;
+pub use self::gateway::forwarded::Forwarded;
+pub use self::gateway::jwt::{JwtAlgorithm, JwtAuth};
+pub use self::gateway::limits::GatewayLimits;
+pub use self::gateway::oauth_as::{OauthAs, TokenAlgorithm};
 pub use self::gateway::{Confirm, Gateway};
-pub use self::gateway_limits::GatewayLimits;
 pub use self::mcp::{CommandList, Mcp};
+pub use self::model::Model;
 pub use self::rate::RateSetting;
-pub use self::screen::Screen;
+pub use self::screen::{Screen, ServerScreen};
+pub use self::search::{Search, Strategy};
 pub use self::tools::Tools;
 
 /// The merged configuration of all files.
@@ -51,8 +59,12 @@ pub struct Config {
     pub audit: Audit,
     /// `[screen]`.
     pub screen: Screen,
+    /// `[search]`.
+    pub search: Search,
     /// `[gateway]`.
     pub gateway: Gateway,
+    /// `[model]`.
+    pub model: Model,
 }
 
 /// The rules for all servers.

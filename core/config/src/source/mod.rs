@@ -1,6 +1,7 @@
 //! Configuration files, and positions in them.
 
 pub mod dialect;
+pub(crate) mod references;
 pub mod expand;
 pub(crate) mod native;
 mod plugin;

@@ -15,6 +15,7 @@ mod overrides;
 mod providers;
 mod rule_expiry;
 mod schemas;
+mod screens;
 mod template;
 mod tool;
 mod uris;
@@ -35,6 +36,7 @@ pub use names::{Alphabet, MAX_NAME, NameTable, Names};
 pub use overrides::{Overrides, Shown};
 pub use providers::{Provider, Unfit};
 pub use schemas::{BadSchema, InputSchema, Misfit, Schemas};
+pub use screens::{Accepted, Screens, Secrets, text_digest};
 pub use template::{BadTemplate, Need, Placeholder, Template};
 pub use tool::ToolView;
 pub use uris::{DIRECTORY, TOOL, Uris};
@@ -61,6 +63,8 @@ pub struct Catalog {
     pub uris: Arc<Uris>,
     /// The operator's changes to tools. `names` uses the same overrides.
     pub overrides: Arc<Overrides>,
+    /// The treatment of suspicious texts.
+    pub screens: Arc<Screens>,
 }
 
 /// The tools of a server that a caller is shown.
@@ -113,7 +117,10 @@ impl Hub {
     /// [`Self::hidden_tools`] returns the tools whose schema cannot be used.
     pub fn visible_tools(&self, gathered: &Gathered, caller: &Caller) -> Vec<ToolView> {
         let tools = self.permitted_tools(gathered, caller);
-        tools.filter(|(_, item)| self.is_usable(item)).map(|(view, _)| view).collect()
+        tools
+            .filter(|(view, item)| self.is_usable(&view.id.server, item))
+            .map(|(view, _)| view)
+            .collect()
     }
 
     /// Returns the tools of [`Self::visible_tools`] and the errors of [`Self::hidden_tools`] in one
@@ -160,6 +167,7 @@ impl Hub {
         definition: &Json,
         fact: Option<&Fact>,
     ) -> Result<(), CallError> {
+        self.refuse_blocked(id, definition, fact)?;
         let judge = || self.catalog.schemas.check(&tool::input_schema(definition)).err();
         let bad = match fact {
             Some(fact) => fact.bad_schema(judge).cloned(),
@@ -170,14 +178,35 @@ impl Hub {
         bad.map_or(Ok(()), |bad| Err(hidden(bad)))
     }
 
-    /// True if the tool's input schema can be used. If not, the tool is hidden everywhere.
-    pub(crate) fn is_usable(&self, tool: &Item) -> bool {
-        self.catalog.schemas.check(&tool::input_schema(&tool.definition)).is_ok()
+    /// Refuses an item whose definition is blocked. The result is cached in `fact`, if there is one.
+    pub(crate) fn refuse_blocked(
+        &self,
+        id: &ItemId,
+        definition: &Json,
+        fact: Option<&Fact>,
+    ) -> Result<(), CallError> {
+        let judge = || self.catalog.screens.blocked(&id.server, definition);
+        let blocked = match fact {
+            Some(fact) => fact.blocked(judge).cloned(),
+            None => judge(),
+        };
+        let hidden = |reason: Arc<str>| {
+            let (item, reason) = (id.to_string(), reason.to_string());
+            CallError::Hidden { item, reason }
+        };
+        blocked.map_or(Ok(()), |reason| Err(hidden(reason)))
     }
 
-    /// Counts the tools whose schema can be used.
-    pub fn count_usable(&self, tools: &[Item]) -> usize {
-        tools.iter().filter(|tool| self.is_usable(tool)).count()
+    /// True if the tool's input schema can be used and its definition is not blocked. If not, the
+    /// tool is hidden everywhere.
+    pub(crate) fn is_usable(&self, server: &ServerName, tool: &Item) -> bool {
+        self.catalog.schemas.check(&tool::input_schema(&tool.definition)).is_ok()
+            && self.catalog.screens.blocked(server, &tool.definition).is_none()
+    }
+
+    /// Counts the tools of a server that can be used.
+    pub fn count_usable(&self, server: &ServerName, tools: &[Item]) -> usize {
+        tools.iter().filter(|tool| self.is_usable(server, tool)).count()
     }
 
     /// Returns the effect of an item.
@@ -189,10 +218,11 @@ impl Hub {
     pub(crate) fn tool_view(&self, server: &ServerName, item: &Item) -> ToolView {
         let id = ItemId { server: server.clone(), item: item.name.clone() };
         let effect = self.effect_of(&id, Kind::Tool, &item.definition);
-        match self.catalog.overrides.shown(&id) {
-            Some(shown) => ToolView::new(id, shown.name.clone(), effect, &shown.definition),
-            None => ToolView::new(id, item.name.clone(), effect, &item.definition),
-        }
+        let changed = self.catalog.overrides.shown(&id);
+        let own = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
+        let masked = self.catalog.screens.shown_definition(server, own);
+        let name = changed.as_ref().map_or(&item.name, |shown| &shown.name);
+        ToolView::new(id, name.clone(), effect, masked.as_ref().unwrap_or(own))
     }
 
     fn permitted_tools<'a>(
@@ -223,7 +253,12 @@ impl Hub {
         let listed = |(server, item): &(&ServerName, &Item)| {
             let id = ItemId { server: (*server).clone(), item: item.name.clone() };
             self.is_listed(&id, kind, &item.definition, caller)
-                && (kind != Kind::Tool || self.is_usable(item))
+                && match kind {
+                    Kind::Tool => self.is_usable(server, item),
+                    Kind::Prompt | Kind::Resource => {
+                        self.catalog.screens.blocked(server, &item.definition).is_none()
+                    }
+                }
         };
         let lists = gathered.lists.iter();
         let all = lists.flat_map(|(server, items)| items.iter().map(move |item| (server, item)));
@@ -259,7 +294,7 @@ impl Hub {
         let id = |tool: &Item| ItemId { server: server.clone(), item: tool.name.clone() };
         let all = tools.iter().map(move |tool| (id(tool), tool));
         all.filter(|(id, tool)| {
-            self.is_listed(id, Kind::Tool, &tool.definition, caller) && self.is_usable(tool)
+            self.is_listed(id, Kind::Tool, &tool.definition, caller) && self.is_usable(server, tool)
         })
     }
 
@@ -267,7 +302,7 @@ impl Hub {
     pub fn shows_tool(&self, caller: &Caller, server: &ServerName, tool: &Item) -> bool {
         let id = ItemId { server: server.clone(), item: tool.name.clone() };
         let effect = self.effect_of(&id, Kind::Tool, &tool.definition);
-        self.could_permit(&id, Kind::Tool, effect, caller) && self.is_usable(tool)
+        self.could_permit(&id, Kind::Tool, effect, caller) && self.is_usable(server, tool)
     }
 
     /// Counts the tools of a server that `caller` is shown.

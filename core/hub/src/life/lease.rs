@@ -3,11 +3,12 @@
 //! A lease belongs to one lane. Lists are read on the server's home connection, and everything else
 //! is sent on the lane's own connection if it has one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::CallError;
-use capstan_wire::{Json, protocol};
+use capstan_wire::{Json, object, protocol};
 
 use super::holds::Holds;
 use super::memory::News;
@@ -86,6 +87,27 @@ impl Lease {
             Arc::clone(&lane.connection).list(listing).await.ok()?;
         }
         lane.connection.list_members(listing)
+    }
+
+    /// Returns the member `key` of each tool on the lane's own connection, by the name of the tool.
+    /// Calls of these tools are sent there. Reads no list: both must be known.
+    pub(crate) fn own_members(&self, key: &str) -> HashMap<String, Json> {
+        let listing = Listing::Tools;
+        let own = self.lane.as_ref().and_then(|lane| lane.connection.listed(listing));
+        let (Some(own), Some(home)) = (own, self.home.listed(listing)) else {
+            return HashMap::new();
+        };
+        let defined: HashMap<&str, &Json> =
+            home.iter().rev().map(|item| (item.name.as_str(), &item.definition)).collect();
+        let agreement = &self.server().agreement;
+        own.iter()
+            .filter_map(|item| Some((item, object::get(&item.definition, key)?)))
+            .filter(|(item, _)| {
+                let home = defined.get(item.name.as_str());
+                home.is_some_and(|home| agreement.find(listing, &own, (&item.name, home)))
+            })
+            .map(|(item, member)| (item.name.clone(), member))
+            .collect()
     }
 
     /// Returns a list of the running server.

@@ -393,3 +393,42 @@ async fn a_tool_that_changed_while_nobody_expected_it_is_changed_when_somebody_d
     assert_eq!(standing(&["a", "b"], changed()).await, Standing::Changed);
     assert_eq!(standing(&["a", "b"], list(FIRST)).await, Standing::Approved);
 }
+
+/// A rug pull: the definition is swapped after some honest calls.
+#[tokio::test]
+async fn a_tool_that_changes_after_ten_calls_is_quarantined() {
+    let (store, name) = (Memory::whole(), server());
+    let pins = pins_in(&store, PinRules::default());
+    for _ in 0..10 {
+        assert!(pins.look_at(&name, &list(FIRST)).await.is_empty());
+    }
+    let odd = pins.look_at(&name, &list(LATER)).await;
+    assert_eq!(Standing::of(&odd, "b"), Standing::Changed);
+    // Honest again: what was approved is what it is.
+    assert!(pins.look_at(&name, &list(FIRST)).await.is_empty());
+}
+
+/// A rug pull: only one caller gets the other definition.
+#[tokio::test]
+async fn a_tool_that_changes_for_one_caller_is_quarantined_for_that_caller() {
+    let (store, name) = (Memory::whole(), server());
+    let pins = pins_in(&store, PinRules::default());
+    let (honest, swapped) = (list(FIRST), list(LATER));
+    for _ in 0..3 {
+        assert!(pins.look_at(&name, &honest).await.is_empty());
+        let odd = pins.look_at(&name, &swapped).await;
+        assert_eq!(Standing::of(&odd, "b"), Standing::Changed);
+        assert_eq!(Standing::of(&odd, "a"), Standing::Approved);
+    }
+}
+
+/// A rug pull: the server has another definition after it was connected again.
+#[tokio::test]
+async fn a_tool_that_changes_on_reconnect_is_quarantined_each_time() {
+    let (store, name) = (Memory::whole(), server());
+    assert!(pins_in(&store, PinRules::default()).look_at(&name, &list(FIRST)).await.is_empty());
+    for _ in 0..3 {
+        let odd = pins_in(&store, PinRules::default()).look_at(&name, &list(LATER)).await;
+        assert_eq!(Standing::of(&odd, "b"), Standing::Changed);
+    }
+}

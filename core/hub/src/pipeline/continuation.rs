@@ -59,9 +59,7 @@ impl Continuation {
     /// caller.
     pub(super) fn claim(&self, id: &ItemId, caller: &Caller) -> Option<Consent> {
         let made = &*self.0;
-        let is_same = made.id == *id
-            && made.caller.subject == caller.subject
-            && made.caller.front == caller.front;
+        let is_same = made.id == *id && made.caller.is_same(caller);
         (is_same && !made.used.swap(true, Ordering::AcqRel)).then_some(made.consent)
     }
 }

@@ -87,7 +87,7 @@ async fn walk(
     let continued = requester.continued;
     let sent = send::send(hub, &mut ticket, requester).await;
     let (answer, lease) = sent.inspect_err(|error| offer(continued, error, &ticket))?;
-    let screened = screen::screen(hub.limits.max_answer, uris, ticket, answer, lease)?;
+    let screened = screen::screen(hub, uris, ticket, answer, lease)?;
     spill::shorten(hub, max_tokens, screened).await
 }
 

@@ -212,7 +212,7 @@ async fn unknown(hub: &Hub, call: &Call) -> CallError {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };
         let effect = hub.effect_of(&near, kind, &item.definition);
         hub.could_permit(&near, kind, effect, &call.caller)
-            && (kind != Kind::Tool || hub.is_usable(item))
+            && (kind != Kind::Tool || hub.is_usable(&id.server, item))
     };
     let called = |item: &Item| {
         let near = ItemId { server: id.server.clone(), item: item.name.clone() };

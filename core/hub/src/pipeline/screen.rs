@@ -8,10 +8,11 @@ use capstan_wire::{Json, Noted, Walk, object};
 
 use super::admit::Ticket;
 use super::continuation::{Consent, Continuation};
-use super::streaming::Stream;
+use super::streaming::{Flagger, Stream};
 use super::task::TaskHandle;
 use crate::Answer;
 use crate::catalog::{StreamedUris, Uris};
+use crate::hub::Hub;
 use crate::life::Lease;
 use crate::ports::Lane;
 
@@ -56,12 +57,13 @@ pub struct Shape {
 
 /// Checks an answer. With `uris`, the URIs in it are shown in the form that leads back to its server.
 pub(super) fn screen(
-    limit: usize,
+    hub: &Hub,
     uris: Option<&Arc<Uris>>,
     ticket: Ticket,
     answer: Answer,
     lease: Lease,
 ) -> Result<Passed, CallError> {
+    let limit = hub.limits.max_answer;
     let caller = Arc::clone(ticket.caller());
     let (kind, consent, lane) = (ticket.kind(), ticket.consent(), lease.lane());
     let origin = Origin { id: ticket.into_id(), kind, caller, consent, lane };
@@ -69,12 +71,17 @@ pub(super) fn screen(
         Answer::Whole(result) => {
             check_size(limit, || origin.id.to_string(), result.len())?;
             check_kind(&origin.id.server, &result)?;
+            let screens = &hub.catalog.screens;
+            let masked = screens.answer(&origin.id.server, &origin.id.item, &result)?;
+            let result = masked.unwrap_or(result);
             let shown = uris.and_then(|uris| uris.shown_result(&origin.id.server, &result));
             Ok(Passed::Whole(Screened::new(origin, shown.unwrap_or(result))))
         }
         Answer::Streaming(flow) => {
             let uris = uris.map(|uris| StreamedUris::new(uris, &origin.id.server));
-            Ok(Passed::Streaming(Stream::new(limit, origin, flow, lease, uris)))
+            let screens = &hub.catalog.screens;
+            let flagger = screens.flags(&origin.id.server).then(Flagger::default);
+            Ok(Passed::Streaming(Stream { origin, flow, limit, uris, flagger, _lease: lease }))
         }
     }
 }

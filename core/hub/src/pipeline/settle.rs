@@ -23,9 +23,14 @@ pub(super) fn settle(
     repeated: Option<&RepeatedArguments>,
 ) -> Result<Settled, CallError> {
     resolved.call = with_own_name(resolved.call, &resolved.id)?;
-    if resolved.call.target.kind == Kind::Tool
-        && let Err(problem) = settle_tool(hub, &mut resolved, check, repeated)
-    {
+    let settled = match resolved.call.target.kind {
+        Kind::Tool => settle_tool(hub, &mut resolved, check, repeated),
+        Kind::Prompt | Kind::Resource => {
+            let Resolved { id, definition, fact, .. } = &resolved;
+            hub.refuse_blocked(id, definition, fact.as_deref())
+        }
+    };
+    if let Err(problem) = settled {
         let is_hidden = matches!(problem, CallError::Hidden { .. });
         if is_hidden && is_person(&resolved.call) {
             return Err(problem);

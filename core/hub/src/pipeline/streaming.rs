@@ -4,8 +4,10 @@ use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
-use capstan_model::{CallError, ServerName};
+use capstan_model::{CallError, ItemId, ServerName};
+use capstan_safety::scan::{Severity, Surface, scan};
 use capstan_wire::Json;
+use tracing::warn;
 
 use super::record::OpenEntry;
 use super::screen::{Origin, Screened, Shape, check_size};
@@ -35,14 +37,30 @@ pub struct Streaming {
 
 /// An answer that is screened while it arrives.
 pub(super) struct Stream {
-    origin: Origin,
-    flow: Box<Flow>,
-    limit: usize,
+    pub(super) origin: Origin,
+    pub(super) flow: Box<Flow>,
+    pub(super) limit: usize,
     /// Shows the URIs of the answer where all servers are seen as one.
-    uris: Option<StreamedUris>,
+    pub(super) uris: Option<StreamedUris>,
+    /// Looks for suspicious text.
+    pub(super) flagger: Option<Flagger>,
     /// Held until the answer is complete.
-    _lease: Lease,
+    pub(super) _lease: Lease,
 }
+
+/// Looks for suspicious text in an answer that passes, and logs the first find. Holds at most
+/// [`WINDOW`] bytes.
+#[derive(Debug, Default)]
+pub(super) struct Flagger {
+    held: Vec<u8>,
+    is_done: bool,
+}
+
+/// Bytes of an answer that are scanned together.
+const WINDOW: usize = 64 * 1024;
+
+/// Bytes of a window that are scanned again with the next one.
+const OVERLAP: usize = 1024;
 
 // === impl Delivery ===
 
@@ -84,8 +102,8 @@ impl Streaming {
         self.stream.flow.shape()
     }
 
-    /// True if the answer may turn out to be too large, by the length that the server has said.
-    /// Then the front must wait for [all of it](Delivery::whole), to be able to send an error.
+    /// True if the answer may turn out to be too large: its length is, or is not known. Then the
+    /// front must wait for [all of it](Delivery::whole), to be able to send an error.
     pub fn may_be_too_large(&self) -> bool {
         self.stream.flow.may_exceed(self.stream.limit)
     }
@@ -146,20 +164,13 @@ impl Streaming {
 // === impl Stream ===
 
 impl Stream {
-    pub(super) fn new(
-        limit: usize,
-        origin: Origin,
-        flow: Box<Flow>,
-        lease: Lease,
-        uris: Option<StreamedUris>,
-    ) -> Self {
-        Self { origin, flow, limit, uris, _lease: lease }
-    }
-
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, CallError>> {
         loop {
             let next = ready!(self.flow.poll_next(cx))?;
             check_size(self.limit, || self.origin.id().to_string(), self.flow.size())?;
+            if let Some(flagger) = &mut self.flagger {
+                flagger.push(self.origin.id(), next.as_deref());
+            }
             let next = match (next, &mut self.uris) {
                 (Some(piece), Some(uris)) => Some(uris.push(piece)),
                 (next, _) => next,
@@ -169,5 +180,41 @@ impl Stream {
                 return Poll::Ready(Ok(next));
             }
         }
+    }
+}
+
+// === impl Flagger ===
+
+impl Flagger {
+    /// Takes the next piece; `None` is the end.
+    fn push(&mut self, id: &ItemId, piece: Option<&[u8]>) {
+        if self.is_done {
+            return;
+        }
+        match piece {
+            Some(piece) => {
+                for part in piece.chunks(WINDOW) {
+                    if self.held.len() + part.len() > WINDOW {
+                        self.look(id);
+                    }
+                    self.held.extend_from_slice(part);
+                }
+            }
+            None => self.look(id),
+        }
+    }
+
+    /// Scans the bytes that are held, and keeps the last of them.
+    fn look(&mut self, id: &ItemId) {
+        // Escapes are undone as far as a scan needs it.
+        let text = String::from_utf8_lossy(&self.held).replace("\\n", "\n").replace("\\\"", "\"");
+        let findings = scan(&text, Surface::Answer);
+        if let Some(found) = findings.iter().find(|one| one.severity >= Severity::Medium) {
+            let (server, item, class) = (&id.server, &id.item, found.class.as_str());
+            warn!(%server, ?item, mode = "flag", class, "an answer is suspicious: {}", found.excerpt);
+            self.is_done = true;
+        }
+        let kept = self.held.len().saturating_sub(OVERLAP);
+        self.held.drain(..kept);
     }
 }

@@ -78,7 +78,7 @@ impl TaskHandle {
     }
 
     fn check_owner(&self, caller: &Caller) -> Result<(), CallError> {
-        if self.owner.subject == caller.subject && self.owner.front == caller.front {
+        if self.owner.is_same(caller) {
             return Ok(());
         }
         Err(CallError::Unknown { kind: self.kind, name: self.id.clone(), nearest: Vec::new() })
@@ -159,6 +159,8 @@ impl Hub {
         let answer = send(server, handle.lane, Outgoing::task(&request, &back)).await?;
         let item = || format!("{} {}", handle.server(), op.method());
         check_size(self.limits.max_answer, item, answer.len())?;
+        let masked = self.catalog.screens.answer(handle.server(), op.method(), &answer)?;
+        let answer = masked.unwrap_or(answer);
         let shown = uris.and_then(|uris| uris.shown_result(handle.server(), &answer));
         Ok(shown.unwrap_or(answer))
     }

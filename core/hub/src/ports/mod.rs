@@ -1,12 +1,16 @@
-//! The ports: traits through which the hub uses servers, people, storage and the clock.
+//! The ports: traits through which core uses servers, people, models, storage and the clock.
 //!
 //! Servers and the clock are defined here, the connections of a server in `lane`, the client of a call in `client`, the resources that it
 //! sees in `resources`, decisions on calls in `approver`, messages that belong to no call in `listener`, the audit log in `audit`, storage in
-//! `store`, `pins`, `rules` and `answers`, and manifests and usage of servers in `life`.
+//! `store`, `pins`, `rules`, `answers` and `access_tokens`, secrets in `vault`, the state of the authorization server in `authorization`,
+//! manifests and usage of servers in `life`, tool search in `search`, and language models in `chat`.
 
+mod access_tokens;
 mod answers;
 mod approver;
 mod audit;
+mod authorization;
+mod chat;
 mod client;
 mod lane;
 mod life;
@@ -14,21 +18,36 @@ mod listener;
 mod pins;
 mod resources;
 mod rules;
+mod search;
 mod store;
+mod login;
+mod vault;
 
+pub use access_tokens::{AccessToken, AccessTokens};
 pub use answers::{AnswerFiles, AnswerOwner, ListedAnswer, SavedAnswer};
 pub use approver::{Approval, Approver, Question};
 pub use audit::{AuditLog, Settling, Unwritten};
+pub use authorization::{
+    AuthorizationStore, ClientSource, ClientStore, GrantStore, KeyStore, StoredClient, StoredCode,
+    StoredGrant, StoredKey, StoredToken, StoredUser, TakenCode, UserStore,
+};
+pub use chat::{
+    ChatEnd, ChatError, ChatEvent, ChatMessage, ChatModel, ChatPart, ChatRequest, ImagePart,
+    ProviderData, Role, Stop, TokenCount, ToolCall, ToolOffer, ToolResult,
+};
 pub use client::{
     Ask, Asking, ClientSide, Elicitation, Notice, Reply, Subscriber, Unanswered, Want, Wishes,
 };
 pub use lane::{Connected, Era, Lane};
 pub use life::{Footprint, Manifests, Pace, SavedText, UsageLog, UsageRow};
 pub use listener::{Changes, Listener};
+pub use login::{LoginPerson, LoginStep};
 pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
 pub use resources::ResourceLists;
 pub use rules::{NewRule, NotSaved, RuleBook};
+pub use search::{IndexedTools, Score, Scores, SearchedTool, Slot, ToolIndex, Wanted};
 pub use store::{Binding, Grant, KeptQuestion, Store, StoreError};
+pub use vault::{Vault, VaultError, VaultKey, VaultKind, VaultLock, VaultPlace};
 
 use std::sync::Arc;
 use std::time::Duration;

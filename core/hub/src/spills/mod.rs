@@ -176,7 +176,7 @@ fn owner(caller: &Caller) -> String {
         Binding::Free => "local",
         Binding::Access => "remote",
     };
-    let mut digest = digest_of([binding, &caller.subject, &from]);
+    let mut digest = digest_of([binding, &caller.identity(), &from]);
     digest.truncate(MAX_OWNER);
     digest
 }

@@ -1,20 +1,18 @@
 //! avelino's `serverAuth` and `acl`: authentication and authorization at the gateway.
 //!
 //! They apply to the gateway only; the local user is the operator. `acl` is called access here.
-//! Auth is not in this version: a file that has it can be used, but `capstan serve --http` must not
-//! start with it.
 
 use capstan_config::source::expand::join;
 use capstan_config::source::problem::{Problem, Report};
 use capstan_config::source::tree::{Entry, Node, Table, Value};
 
 use crate::translate::file::Work;
-use crate::translate::outline::Outline::{self, Any, List, Number, OneOf, Secrets, Text, Word};
+use crate::translate::outline::Outline::{self, Any, List, Number, OneOf, Secrets, Text};
 
 const IDENTITY: Outline = Outline::Table(&[("subject", Text), ("roles", List(&Text))]);
 
 const AUTH: Outline = Outline::Table(&[
-    ("providers", List(&Word(&["none", "bearer", "forwarded", "oauth_as"]))),
+    ("providers", List(&Text)),
     ("bearer", Outline::Table(&[("tokens", Secrets(&OneOf(&[Text, IDENTITY])))])),
     (
         "forwarded",
@@ -43,16 +41,31 @@ const AUTH: Outline = Outline::Table(&[
     ("acl", Any),
 ]);
 
+/// Keys of `forwarded` that have another name here.
+const FORWARDED: &[(&str, &str)] = &[("trustedSourceCidrs", "trusted_source_cidrs")];
+
+/// Keys of `oauthAs`, with their names here.
+const OAUTH_AS: &[(&str, &str)] = &[
+    ("issuerUrl", "issuer_url"),
+    ("jwtSecret", "jwt_secret"),
+    ("trustedUserHeader", "trusted_user_header"),
+    ("trustedGroupsHeader", "trusted_groups_header"),
+    ("trustedSourceCidrs", "trusted_source_cidrs"),
+    ("accessTokenTtlSeconds", "access_token_ttl"),
+    ("refreshTokenTtlSeconds", "refresh_token_ttl"),
+    ("authorizationCodeTtlSeconds", "authorization_code_ttl"),
+    ("scopesSupported", "scopes_supported"),
+    ("redirectUriAllowlist", "redirect_uri_allowlist"),
+    ("injectedRoles", "injected_roles"),
+];
+
 pub(super) fn read(work: &mut Work<'_>) {
     let auth = work.raw.get("serverAuth");
     let nested = auth.and_then(|entry| entry.node.as_table()).and_then(|table| table.get("acl"));
     if let Some(auth) = auth {
         AUTH.check(&auth.node, "serverAuth", &mut work.report);
         if let Some(table) = auth.node.as_table() {
-            providers(&mut work.report, table);
-            if asks_for_auth(table) {
-                refuse(work, "serverAuth", auth, "authentication at the gateway");
-            }
+            self::auth(work, auth, table);
         }
     }
     let top = work.raw.get("acl");
@@ -68,36 +81,54 @@ pub(super) fn read(work: &mut Work<'_>) {
     }
 }
 
-/// Checks that each provider has its settings, and refuses the older key `provider`.
-fn providers(report: &mut Report<'_>, auth: &Table) {
-    if let Some(entry) = auth.get("provider") {
-        let path = "serverAuth.provider";
-        let message = format!("`{path}` is an older key that would leave the gateway open");
-        let word = entry.node.as_text().unwrap_or("bearer");
-        let problem = Problem::error(message).help(format!("write `\"providers\": [\"{word}\"]`"));
-        report.add(problem, path, &entry.key);
-    }
-    let Some(list) = auth.get("providers") else { return };
-    for node in list.node.as_list().unwrap_or_default() {
-        let block = match node.as_text() {
-            Some("bearer") => "bearer",
-            Some("oauth_as") => "oauthAs",
-            Some(_) | None => continue,
-        };
-        if auth.get(block).is_none() {
-            let word = node.as_text().unwrap_or_default();
-            let problem = Problem::error(format!("`{word}` needs `serverAuth.{block}`"))
-                .help(format!("add `{block}`, or remove `{word}` from `providers`"));
-            report.add(problem, "serverAuth.providers", &node.span);
+/// Translates the settings of authentication, whose tables and values are the same.
+fn auth(work: &mut Work<'_>, entry: &Entry, table: &Table) {
+    let mut translated = translate(table, "serverAuth", &[("oauthAs", "oauth_as"), ("acl", "")]);
+    for (key, names) in [("forwarded", FORWARDED), ("oauth_as", OAUTH_AS)] {
+        let Some(entry) = translated.entries.get_mut(key) else { continue };
+        let path = entry.path.clone().unwrap_or_default();
+        let Value::Table(block) = &entry.node.value else { continue };
+        let mut block = translate(block, &path, names);
+        for (key, entry) in &mut block.entries {
+            if let (true, Some(seconds)) = (key.ends_with("_ttl"), entry.node.as_number()) {
+                entry.node = Node::text(format!("{seconds}s"), entry.node.span.clone());
+            }
         }
+        entry.node.value = Value::Table(block);
     }
+    required(&mut work.report, &translated);
+    let node = Node { value: Value::Table(translated), span: entry.node.span.clone() };
+    work.put("gateway", "auth", "serverAuth".to_owned(), &Entry { node, ..entry.clone() });
 }
 
-fn asks_for_auth(auth: &Table) -> bool {
-    let open = |node: &Node| node.as_text() == Some("none");
-    auth.get("providers")
-        .and_then(|entry| entry.node.as_list())
-        .is_some_and(|list| !list.iter().all(open))
+/// Renames the keys of a table; one that becomes empty is left out.
+fn translate(table: &Table, path: &str, names: &[(&str, &str)]) -> Table {
+    let mut translated = Table::default();
+    for (key, entry) in &table.entries {
+        let renamed = names.iter().find(|(theirs, _)| theirs == key).map(|(_, ours)| *ours);
+        if renamed != Some("") {
+            let entry = Entry { path: Some(join(path, key)), ..entry.clone() };
+            translated.put(renamed.unwrap_or(key), entry);
+        }
+    }
+    translated
+}
+
+/// Reports keys that avelino requires and a native file does not.
+fn required(report: &mut Report<'_>, auth: &Table) {
+    let Some(entry) = auth.get("oauth_as") else { return };
+    let Some(table) = entry.node.as_table() else { return };
+    for (key, ours) in [
+        ("issuerUrl", "issuer_url"),
+        ("jwtSecret", "jwt_secret"),
+        ("trustedSourceCidrs", "trusted_source_cidrs"),
+    ] {
+        if table.get(ours).is_none() {
+            let message = format!("`serverAuth.oauthAs` has no `{key}`");
+            let problem = Problem::error(message).help(format!("add `{key}`"));
+            report.add(problem, "serverAuth.oauthAs", &entry.key);
+        }
+    }
 }
 
 /// Translates access rules.
@@ -145,14 +176,4 @@ fn widen(node: &mut Node, list: Option<&str>) {
             !(narrows && entry.node.as_list().is_some_and(<[Node]>::is_empty))
         });
     }
-}
-
-fn refuse(work: &mut Work<'_>, path: &str, entry: &Entry, what: &str) {
-    let message = format!("`{path}` asks for {what}, which this version does not enforce");
-    let help = "`capstan serve --http` does not start with it; other commands do not need it";
-    let at = Some(work.file.place(&entry.key));
-    let key = Some(path.to_owned());
-    let problem = Problem { place: at, key, ..Problem::error(message.clone()).help(help) };
-    work.conventions.gateway.push(problem);
-    work.report.add(Problem::warning(message).help(help), path, &entry.key);
 }

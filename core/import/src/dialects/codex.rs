@@ -70,7 +70,7 @@ fn finish(one: &mut One<'_>) -> Vec<AutoAllow> {
         one.time("startup_timeout_ms", entry, Unit::Milliseconds, &["startup_timeout"]);
     }
     one.login("oauth", LOGIN);
-    one.flat_login(&[("scopes", "scopes"), ("oauth_resource", "audience")]);
+    one.flat_login(&[("scopes", "scopes"), ("oauth_resource", "resource")]);
     match one.text("auth") {
         Some("oauth") => one.put_text("oauth", "auth", "auto"),
         Some(_) => one.refuse(

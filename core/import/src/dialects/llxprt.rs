@@ -171,6 +171,12 @@ fn provider(one: &mut One<'_>) {
             table.put(ours, Entry { path, ..entry.clone() });
         }
     }
+    // The scopes of the token are beside those of a login.
+    let scopes = one.raw.table("oauth").and_then(|oauth| oauth.get("scopes"));
+    if let (Some(entry), Some("google_credentials")) = (scopes, one.text("authProviderType")) {
+        let path = Some(format!("{}.oauth.scopes", one.path));
+        table.put("scopes", Entry { path, ..entry.clone() });
+    }
     if discovered {
         one.put_text("oauth", "authProviderType", "auto");
     } else if !table.entries.is_empty() {
@@ -226,13 +232,16 @@ fn command_line<'a>(work: &mut Work<'a>, mcp: Option<&'a Table>) {
 
 fn notes(work: &mut Work<'_>, mcp: Option<&Table>) {
     let lazy = mcp.and_then(|mcp| mcp.get("lazy"));
+    if let Some(entry) = lazy.filter(|entry| entry.node.as_bool() == Some(true)) {
+        let problem = Problem::warning("`mcp.lazy` has no effect in this version".to_owned())
+            .help("you can keep it");
+        work.report.add(problem, "mcp.lazy", &entry.key);
+    }
     let auth = work.raw.table("auth").and_then(|auth| auth.get("noBrowser"));
-    for (path, entry) in [("mcp.lazy", lazy), ("auth.noBrowser", auth)] {
-        if let Some(entry) = entry.filter(|entry| entry.node.as_bool() == Some(true)) {
-            let problem = Problem::warning(format!("`{path}` has no effect in this version"))
-                .help("you can keep it");
-            work.report.add(problem, path, &entry.key);
-        }
+    if let Some(entry) = auth.filter(|entry| entry.node.as_bool() == Some(true)) {
+        let node = Node::no(entry.node.span.clone());
+        let entry = Entry::new(entry.key.clone(), node);
+        work.put("mcp", "login_browser", "auth.noBrowser".to_owned(), &entry);
     }
 }
 

@@ -287,10 +287,33 @@ fn setting(work: &mut Work<'_>, key: &str, path: String, entry: &Entry) {
         }
         ("tool_discovery", _) => {
             DISCOVERY.check(&entry.node, &path, &mut work.report);
-            let entry = Entry { path: Some(path), ..entry.clone() };
-            work.tree.put("search", entry);
+            discovery(work, &path, entry);
         }
         _ => {}
+    }
+}
+
+/// Translates `[mcp.tool_discovery]` to `[search]`.
+fn discovery(work: &mut Work<'_>, path: &str, entry: &Entry) {
+    let Some(table) = entry.node.as_table() else { return };
+    for key in ["top_k", "min_similarity", "always_include", "min_tools_to_filter"] {
+        if let Some(entry) = table.get(key) {
+            work.put("search", key, join(path, key), entry);
+        }
+    }
+    let Some(strategy) = table.get("strategy") else { return };
+    let path = join(path, "strategy");
+    match strategy.node.as_text() {
+        Some("None" | "none") => {
+            let node = Node::text("none".to_owned(), strategy.node.span.clone());
+            work.put("search", "strategy", path, &Entry { node, ..strategy.clone() });
+        }
+        Some("Llm" | "llm") => {
+            let problem = Problem::warning(format!("`{path}` is not used: no model selects tools"))
+                .help("tools are selected by search, as with `Embedding`");
+            work.report.add(problem, path, &strategy.key);
+        }
+        Some(_) | None => {}
     }
 }
 

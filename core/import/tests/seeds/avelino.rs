@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_config::{Fallback, IdlePolicy, Kind, Severity};
+use capstan_config::{AuthProvider, Fallback, IdlePolicy, Kind, Severity};
 use capstan_policy::access::{AccessTo, Says, Strictness};
 
 use crate::{Ask, avelino};
@@ -67,7 +67,7 @@ fn c32_a_reserved_name_warns_and_works() {
 }
 
 #[test]
-fn c33_c38_the_auth_of_avelino_stops_only_the_gateway_and_mistakes_in_it_stop_everything() {
+fn c33_c38_mistakes_in_the_auth_of_avelino_stop_everything() {
     let with = |more: &str| avelino(&format!("{{\"mcpServers\": {{}}, {more}}}"));
     for harmless in [
         r#""serverAuth": {}"#,
@@ -76,13 +76,6 @@ fn c33_c38_the_auth_of_avelino_stops_only_the_gateway_and_mistakes_in_it_stop_ev
     ] {
         let loaded = with(harmless);
         assert_eq!((loaded.problems.len(), loaded.gateway.len()), (0, 0), "{harmless}");
-    }
-    for asked in [
-        r#""serverAuth": { "providers": ["forwarded"] }"#,
-        r#""serverAuth": { "providers": ["bearer"], "bearer": { "tokens": { "t": "alice", "u": { "subject": "bob", "roles": ["dev", "oncall"] } } } }"#,
-    ] {
-        let loaded = with(asked);
-        assert_eq!((loaded.fatal().count(), loaded.gateway.len()), (0, 1), "{asked}");
     }
     for wrong in [
         r#""serverAuth": { "providers": ["bearer"] }"#,
@@ -116,6 +109,68 @@ fn c33_c38_the_auth_of_avelino_stops_only_the_gateway_and_mistakes_in_it_stop_ev
         r#""acl": []"#,
     ] {
         assert!(with(wrong).fatal().count() > 0, "{wrong} was accepted");
+    }
+}
+
+#[test]
+fn c34_c35_the_tokens_and_headers_of_avelino_are_read_unchanged() {
+    let loaded = avelino(
+        r#"{"mcpServers": {}, "serverAuth": {
+            "providers": ["bearer", "forwarded"],
+            "bearer": { "tokens": {
+                "secret-abc": "alice", "secret-def": { "subject": "bob", "roles": ["dev", "oncall"] } } },
+            "forwarded": { "header": "x-user", "groups_header": "x-groups" }
+        }}"#,
+    );
+    assert_eq!((loaded.problems.len(), loaded.gateway.len()), (0, 0), "{:?}", loaded.problems);
+    let auth = loaded.config.gateway.auth.as_ref().unwrap();
+    let [alice, bob] = auth.bearer.as_slice() else { panic!("{auth:?}") };
+    assert_eq!((alice.token.reveal().as_str(), alice.subject.as_str()), ("secret-abc", "alice"));
+    assert_eq!((bob.subject.as_str(), bob.roles.join(" ").as_str()), ("bob", "dev oncall"));
+    assert_eq!(
+        (auth.forwarded.header.as_str(), auth.forwarded.groups_header.as_str()),
+        ("x-user", "x-groups")
+    );
+    let trusted: Vec<String> =
+        auth.forwarded.trusted_source_cidrs.iter().map(ToString::to_string).collect();
+    assert_eq!(trusted, ["127.0.0.0/8", "::1"], "loopback unless told otherwise");
+    let loaded = avelino(r#"{"mcpServers": {}, "serverAuth": { "providers": ["forwarded"] }}"#);
+    assert_eq!(loaded.config.gateway.auth.as_ref().unwrap().providers, [AuthProvider::Forwarded]);
+}
+
+#[test]
+fn c36_the_authorization_server_of_avelino_is_read_with_its_defaults() {
+    let with = |more: &str| {
+        avelino(&format!(
+            r#"{{"mcpServers": {{}}, "serverAuth": {{ "providers": ["oauth_as"], "oauthAs": {{
+            "issuerUrl": "https://mcp.example.com", "scopesSupported": ["mcp"], "injectedRoles": ["via_oauth"],
+            "redirectUriAllowlist": ["https://claude.ai/api/mcp/auth_callback",
+                "https://chat.openai.com/aip/*/oauth/callback"]{more} }} }}}}"#
+        ))
+    };
+    let secret = r#", "jwtSecret": "0123456789abcdef0123456789abcdef""#;
+    let networks = r#", "trustedSourceCidrs": ["127.0.0.1/32"]"#;
+    let loaded = with(&format!("{secret}{networks}"));
+    assert_eq!((loaded.problems.len(), loaded.gateway.len()), (0, 0), "{:?}", loaded.problems);
+    let server = loaded.config.gateway.auth.as_ref().unwrap().oauth_as.clone().unwrap();
+    let seconds = |time: Duration| time.as_secs();
+    assert_eq!(seconds(server.access_token_ttl), 3600);
+    assert_eq!(seconds(server.refresh_token_ttl), 2_592_000);
+    assert_eq!(seconds(server.authorization_code_ttl), 60);
+    assert_eq!(server.issuer_url.as_deref(), Some("https://mcp.example.com"));
+    assert_eq!((server.injected_roles.len(), server.redirect_uri_allowlist.len()), (1, 2));
+    let loaded = with(&format!(r#"{secret}{networks}, "accessTokenTtlSeconds": 90"#));
+    let server = loaded.config.gateway.auth.as_ref().unwrap().oauth_as.clone().unwrap();
+    assert_eq!(seconds(server.access_token_ttl), 90);
+    for wrong in [
+        networks.to_owned(),
+        secret.to_owned(),
+        format!(r#"{secret}, "trustedSourceCidrs": []"#),
+        format!(r#", "jwtSecret": "0123456789abcdef0123456789abcde"{networks}"#),
+        format!(r#"{secret}{networks}, "accessTokenTtlSeconds": 0"#),
+        format!(r#"{secret}{networks}, "accessTokenTtl": 60"#),
+    ] {
+        assert!(with(&wrong).fatal().count() > 0, "{wrong} was accepted");
     }
 }
 

@@ -87,22 +87,33 @@ fn c05_c06_switched_off_and_bound_to_the_workspace() {
 }
 
 #[test]
-fn c07_a_manual_login_is_refused_until_it_can_be_done() {
-    let loaded = caliban(
+fn c07_a_manual_login_has_its_client_its_endpoints_and_its_scopes() {
+    let text = |block: &str| {
+        format!(
+            "[mcp_servers.my-server]\ntype = \"http\"\nurl = \"https://api.example.com/mcp\"\n\
+             oauth = \"manual\"\n{block}"
+        )
+    };
+    let loaded = caliban(&text(
         r#"
-[mcp_servers.my-server]
-type = "http"
-url = "https://api.example.com/mcp"
-oauth = "manual"
 [mcp_servers.my-server.oauth_config]
-client_id = "${MY_CLIENT_ID}"
+client_id = "my-client"
 auth_url = "https://auth.example.com/authorize"
 token_url = "https://auth.example.com/token"
 scopes = ["read", "write"]
 "#,
-    );
-    assert!(loaded.entry("my-server").status.is_err());
-    assert_eq!(loaded.fatal().count(), 0);
+    ));
+    let server = loaded.entry("my-server").status.as_ref().unwrap();
+    assert_eq!(server.oauth, OAuth::Manual);
+    let config = server.oauth_config.as_ref().unwrap();
+    assert_eq!(config.client_id.as_deref(), Some("my-client"));
+    assert_eq!(config.auth_url.as_deref(), Some("https://auth.example.com/authorize"));
+    assert_eq!(config.token_url.as_deref(), Some("https://auth.example.com/token"));
+    assert_eq!(config.scopes.as_deref(), Some(&["read".to_owned(), "write".to_owned()][..]));
+    let without = caliban(&text(""));
+    let problem = without.entry("my-server").status.as_ref().unwrap_err();
+    assert!(problem.message.contains("oauth_config"), "{problem:?}");
+    assert_eq!(without.fatal().count(), 0);
 }
 
 #[test]

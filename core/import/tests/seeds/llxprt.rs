@@ -1,6 +1,6 @@
 //! LLxprt Code.
 
-use capstan_config::{Fallback, Reach, Scope, Severity, SourceFile};
+use capstan_config::{Fallback, Kind, ProviderKind, Reach, Scope, Severity, SourceFile};
 
 use crate::{Ask, NO_STRINGS, llxprt, load_files};
 
@@ -85,7 +85,7 @@ fn c56_c66_comments_and_trailing_commas() {
 }
 
 #[test]
-fn c57_c73_logins_that_this_version_cannot_do_are_refused() {
+fn c73_the_flat_keys_of_a_login_are_used() {
     let loaded = llxprt(
         r#"{
 "mcpServers": {
@@ -106,10 +106,61 @@ fn c57_c73_logins_that_this_version_cannot_do_are_refused() {
 }
 }"#,
     );
-    assert!(loaded.entry("myiapprotectedserver").status.is_err());
-    assert!(loaded.entry("my-oauth-server").status.is_err());
+    let config = loaded.entry("my-oauth-server").status.as_ref().unwrap().oauth_config.clone();
+    let config = config.unwrap();
+    assert_eq!(config.client_id.as_deref(), Some("your-client-id"));
+    assert_eq!(config.auth_url.as_deref(), Some("https://auth.example.com/authorize"));
+    assert_eq!(config.token_url.as_deref(), Some("https://auth.example.com/token"));
+    assert_eq!(config.scopes.unwrap(), ["read", "write"]);
     assert!(loaded.entry("plain").usable().is_some());
     assert_eq!(loaded.fatal().count(), 0);
+}
+
+#[test]
+fn c57_tokens_of_a_service_account_are_configured() {
+    let loaded = llxprt(
+        r#"{
+"mcpServers": {
+"myIapProtectedServer": {
+"url": "https://my-iap-service.run.app/sse",
+"authProviderType": "service_account_impersonation",
+"targetAudience": "YOUR_IAP_CLIENT_ID.apps.googleusercontent.com",
+"targetServiceAccount": "your-sa@your-project.iam.gserviceaccount.com"
+},
+"google": { "url": "https://a.googleapis.com/mcp", "authProviderType": "google_credentials" },
+"unknown": { "url": "https://a.example.com/mcp", "authProviderType": "other" },
+"incomplete": {
+"url": "https://a.run.app/mcp",
+"authProviderType": "service_account_impersonation"
+}
+}
+}"#,
+    );
+    let provider = |name: &str| match &loaded.entry(name).status.as_ref().unwrap().kind {
+        Kind::Http(remote) | Kind::Sse(remote) => remote.auth_provider.clone().unwrap(),
+        other @ (Kind::Stdio(_) | Kind::Cli(_) | Kind::OpenApi(_)) => panic!("{other:?}"),
+    };
+    let iap = provider("myiapprotectedserver");
+    assert_eq!(iap.kind, ProviderKind::ServiceAccountImpersonation);
+    let audience = "YOUR_IAP_CLIENT_ID.apps.googleusercontent.com";
+    assert_eq!(iap.target_audience.as_deref(), Some(audience));
+    let account = "your-sa@your-project.iam.gserviceaccount.com";
+    assert_eq!(iap.target_service_account.as_deref(), Some(account));
+    assert_eq!(provider("google").kind, ProviderKind::GoogleCredentials);
+    assert!(loaded.entry("unknown").status.is_err());
+    assert!(loaded.entry("incomplete").status.is_err());
+}
+
+#[test]
+fn c73_no_browser_is_opened_where_the_settings_say_so() {
+    let browser = |text: &str| llxprt(text).config.mcp.login_browser;
+    assert!(!browser(
+        r#"{ "auth": { "noBrowser": true }, "mcpServers": { "a": { "command": "x" } } }"#
+    ));
+    assert!(browser(
+        r#"{ "auth": { "noBrowser": false }, "mcpServers": { "a": { "command": "x" } } }"#
+    ));
+    assert!(browser(r#"{ "mcpServers": { "a": { "command": "x" } } }"#));
 }
 
 #[test]

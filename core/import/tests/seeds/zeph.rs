@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_config::Severity;
+use capstan_config::{Search, Severity, Strategy};
 use capstan_model::{Trust, Verdict};
 
 use crate::{Ask, zeph};
@@ -82,7 +82,7 @@ fn c42_the_commands_of_zeph_bind() {
 }
 
 #[test]
-fn c45_tool_discovery_is_read_and_said_not_to_work_yet() {
+fn c45_tool_discovery_is_read_with_the_defaults_of_zeph() {
     let loaded = zeph(
         r#"
 [mcp.tool_discovery]
@@ -93,7 +93,15 @@ always_include = ["read_file"]
 min_tools_to_filter = 5
 "#,
     );
-    assert_eq!((loaded.of(Severity::Error).len(), loaded.of(Severity::Warning).len()), (0, 1));
+    assert_eq!(loaded.problems, []);
+    let search = &loaded.config.search;
+    assert_eq!(search.always_include, ["read_file"]);
+    let expected = Search { always_include: search.always_include.clone(), ..Search::default() };
+    assert_eq!(*search, expected, "the other values are the defaults");
+    assert_eq!((search.top_k, search.min_similarity, search.min_tools_to_filter), (10, 0.3, 5));
+    let strategy = |word: &str| zeph(&format!("[mcp.tool_discovery]\nstrategy = \"{word}\""));
+    assert_eq!(strategy("None").config.search.strategy, Strategy::None);
+    assert_eq!(strategy("Llm").of(Severity::Warning).len(), 1);
     assert_eq!(zeph("[mcp.tool_discovery]\nstrategy = \"Psychic\"").of(Severity::Error).len(), 1);
 }
 

@@ -1,6 +1,9 @@
 //! Masks known secrets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use capstan_model::Secret;
 use capstan_model::secret::{MASK, is_secret_name};
@@ -19,9 +22,17 @@ const MIN_UNNAMED: usize = 8;
 /// Values that are never secrets.
 const WORDS: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "null", "none"];
 
+/// Secrets that a masker learns at most; the oldest are forgotten.
+const MAX_LEARNED: usize = 64;
+
 /// Masks the secrets of one server.
-#[derive(Debug, Default)]
-pub struct Masker(Vec<String>);
+#[derive(Default)]
+pub struct Masker {
+    secrets: Vec<String>,
+    /// Secrets that became known at run time, such as the tokens of a login.
+    learned: Mutex<VecDeque<String>>,
+    has_learned: AtomicBool,
+}
 
 // === impl Masker ===
 
@@ -40,15 +51,43 @@ impl Masker {
             secrets.into_iter().filter(|secret| secret.len() >= MIN_SECRET).collect();
         // Longest first, so that a secret that contains another is masked completely.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        Self(secrets)
+        Self { secrets, ..Self::default() }
+    }
+
+    /// Also masks a secret that became known at run time.
+    pub fn learn(&self, secret: &str) {
+        if secret.len() < MIN_SECRET {
+            return;
+        }
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        if learned.iter().any(|known| known == secret) {
+            return;
+        }
+        if learned.len() == MAX_LEARNED {
+            learned.pop_front();
+        }
+        learned.push_back(secret.to_owned());
+        drop(learned);
+        self.has_learned.store(true, Ordering::Release);
     }
 
     /// Masks the secrets in `text`.
     pub fn mask(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for secret in &self.0 {
+        for secret in &self.secrets {
             if text.contains(secret.as_str()) {
                 text = text.replace(secret.as_str(), MASK);
+            }
+        }
+        if self.has_learned.load(Ordering::Acquire) {
+            let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+            for secret in learned
+                .iter()
+                .filter(|secret| text.contains(secret.as_str()))
+                .cloned()
+                .collect::<Vec<_>>()
+            {
+                text = text.replace(&secret, MASK);
             }
         }
         text
@@ -77,6 +116,12 @@ impl Masker {
             Value::String(text) => *text = self.mask(text),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+}
+
+impl fmt::Debug for Masker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Masker").finish_non_exhaustive()
     }
 }
 

@@ -7,10 +7,12 @@
 
 use std::env;
 use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capstan_testkit::{World, binary};
+use capstan_testkit::{Ended, World, binary};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -27,15 +29,25 @@ fn main() {
     let url = env::args().next_back().unwrap_or_default();
     let scenario = variable("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let revision = variable("MCP_CONFORMANCE_PROTOCOL_VERSION").unwrap_or_default();
-    let client = Client::new(&url, Era::of(&revision));
+    if env::args().nth(1).as_deref() == Some(BROWSE) {
+        return browse(&url);
+    }
+    let context = variable("MCP_CONFORMANCE_CONTEXT");
+    let context: Context = context.as_deref().map(read).unwrap_or_default();
+    let client = Client::new(&url, Era::of(&revision), &context);
     match Plan::of(&scenario) {
-        Plan::List => drop(client.tools()),
+        // A client that logs in by itself needs no person.
+        Plan::List | Plan::ByItself => drop(client.tools()),
         Plan::Call(calls) => {
             for (tool, arguments) in calls {
                 client.call(tool, arguments);
             }
         }
-        Plan::Given => client.call_given(variable("MCP_CONFORMANCE_CONTEXT").as_deref()),
+        Plan::Given => client.call_given(context),
+        Plan::LogIn => {
+            client.log_in();
+            client.call_with_logins();
+        }
         Plan::EchoSchema => client.echo_schema(),
         Plan::Everything => client.use_everything(),
     }
@@ -59,6 +71,10 @@ enum Plan {
     Given,
     /// Sends the schema of one tool through another.
     EchoSchema,
+    /// Logs in, calls every tool, and logs in again when a call says so.
+    LogIn,
+    /// Uses a server with a login of the client itself.
+    ByItself,
     /// Calls every tool, reads every resource, gets every prompt.
     Everything,
 }
@@ -82,7 +98,34 @@ struct Tool {
 #[serde(rename_all = "camelCase", default)]
 struct Context {
     tool_calls: Vec<GivenCall>,
+    #[serde(flatten)]
+    login: Map<String, Value>,
 }
+
+/// What the suite calls a setting of a login, and what the configuration calls it.
+const LOGIN: [(&str, &str); 6] = [
+    ("client_id", "client_id"),
+    ("client_secret", "client_secret"),
+    ("private_key_pem", "private_key"),
+    ("idp_client_id", "idp_client_id"),
+    ("idp_token_endpoint", "idp_token_url"),
+    ("idp_id_token", "id_token"),
+];
+
+/// The client whose metadata the suite's authorization servers know.
+const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+
+/// The word with which this program is the browser.
+const BROWSE: &str = "--browse";
+
+/// The largest number of redirects that the browser follows.
+const MAX_HOPS: usize = 10;
+
+/// How often a call may ask for another login.
+const MAX_LOGINS: usize = 4;
+
+/// The command that an error names if a login helps.
+const LOGIN_COMMAND: &str = "capstan login s";
 
 /// A call that the suite asks for.
 #[derive(Deserialize)]
@@ -139,6 +182,10 @@ impl Plan {
             ]),
             "http-custom-headers" => Self::Given,
             "json-schema-2020-12-preservation" => Self::EchoSchema,
+            "auth/client-credentials-jwt"
+            | "auth/client-credentials-basic"
+            | "auth/enterprise-managed-authorization" => Self::ByItself,
+            login if login.starts_with("auth/") => Self::LogIn,
             _ => Self::Everything,
         }
     }
@@ -147,12 +194,13 @@ impl Plan {
 // === impl Client ===
 
 impl Client {
-    fn new(url: &str, era: Era) -> Self {
+    fn new(url: &str, era: Era, context: &Context) -> Self {
         let world = World::new();
-        let (url, era) = (json!(url), json!(era.word()));
+        let (url, era, login) = (json!(url), json!(era.word()), login_settings(&context.login));
         // What JSON writes as text, TOML reads as the same text.
         world.write_user_config(&format!(
             "[servers.s]\ntype = \"http\"\nurl = {url}\nprotocol = {era}\n\n\
+             [servers.s.oauth_config]\n{login}\n\
              [permissions]\nallow = [\"*\"]\n"
         ));
         let chosen = env::var_os("CAPSTAN_BIN").map(PathBuf::from);
@@ -167,8 +215,36 @@ impl Client {
         drop(self.run(["call", &format!("s__{tool}"), arguments, "--elicit", "defaults"]));
     }
 
-    fn call_given(&self, context: Option<&str>) {
-        let context: Context = context.map(read).unwrap_or_default();
+    fn log_in(&self) {
+        drop(self.run(["login", "s"]));
+    }
+
+    /// Calls every tool. A call that needs another login gets it.
+    fn call_with_logins(&self) {
+        let tools = self.again_after_login(["tools", "s", "--wait", "20s", "--refresh"]);
+        for tool in read::<Vec<Tool>>(&tools) {
+            let (name, arguments) =
+                (format!("s__{}", tool.name), sample(&read(tool.input_schema.get())));
+            drop(self.again_after_login(["call", &name, &arguments.to_string()]));
+        }
+    }
+
+    #[track_caller]
+    fn again_after_login<const N: usize>(&self, arguments: [&str; N]) -> String {
+        for _ in 0..MAX_LOGINS {
+            let ended = self.start(arguments);
+            // The error of a refusal that a login does not help with names no command.
+            let needs_login =
+                ended.stdout.contains(LOGIN_COMMAND) || ended.stderr.contains(LOGIN_COMMAND);
+            if !needs_login {
+                return ended.ok();
+            }
+            self.log_in();
+        }
+        self.start(arguments).ok()
+    }
+
+    fn call_given(&self, context: Context) {
         assert!(!context.tool_calls.is_empty(), "the suite asked for no call");
         for given in context.tool_calls {
             self.call(&given.name, given.arguments.get());
@@ -199,8 +275,61 @@ impl Client {
     /// What `capstan` printed, which must have gone well.
     #[track_caller]
     fn run<const N: usize>(&self, arguments: [&str; N]) -> String {
+        self.start(arguments).ok()
+    }
+
+    #[track_caller]
+    fn start<const N: usize>(&self, arguments: [&str; N]) -> Ended {
         let arguments = arguments.into_iter().chain(["--json"]).map(OsString::from);
-        self.world.program(&self.capstan, arguments).limit(LIMIT).run().ok()
+        let own = env::current_exe().unwrap_or_default();
+        let browser = format!("{} {BROWSE}", own.display());
+        let program = self.world.program(&self.capstan, arguments).limit(LIMIT);
+        program.env("BROWSER", browser).env("CAPSTAN_KEYRING", "off").run()
+    }
+}
+
+/// The settings of a login, from what the suite says of the scenario.
+fn login_settings(given: &Map<String, Value>) -> String {
+    let mut lines = String::new();
+    for (theirs, ours) in LOGIN {
+        if let Some(value) = given.get(theirs) {
+            lines.extend([ours, " = ", &value.to_string(), "\n"]);
+        }
+    }
+    if given.contains_key("idp_id_token") {
+        lines.push_str("grant = \"enterprise\"\n");
+    } else if given.contains_key("private_key_pem") || scenario_is("auth/client-credentials-basic")
+    {
+        lines.push_str("grant = \"client_credentials\"\n");
+    } else if !given.contains_key("client_id") {
+        lines.extend(["client_id = \"", DOCUMENT, "\"\n"]);
+    }
+    lines
+}
+
+fn scenario_is(name: &str) -> bool {
+    variable("MCP_CONFORMANCE_SCENARIO").as_deref() == Some(name)
+}
+
+/// Visits a page as a browser does: follows redirects until there are no more.
+fn browse(url: &str) {
+    let mut url = url.to_owned();
+    for _ in 0..MAX_HOPS {
+        let Some(rest) = url.strip_prefix("http://") else { return };
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let Ok(mut stream) = TcpStream::connect(host) else { return };
+        let request = format!("GET /{path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+        let mut answer = String::new();
+        if stream.write_all(request.as_bytes()).is_err()
+            || stream.read_to_string(&mut answer).is_err()
+        {
+            return;
+        }
+        let head = answer.split("\r\n\r\n").next().unwrap_or_default();
+        let locations = head.lines().filter_map(|line| line.split_once(": "));
+        let mut locations = locations.filter(|(name, _)| name.eq_ignore_ascii_case("location"));
+        let Some((_, next)) = locations.next() else { return };
+        url = if next.starts_with('/') { format!("http://{host}{next}") } else { next.to_owned() };
     }
 }
 

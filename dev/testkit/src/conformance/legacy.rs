@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::http::{empty, json_response, refuse};
 use super::message::{Incoming, Request};
-use super::server::Server;
+use super::server::{EXTENSION_CALL, Server};
 use super::session::Session;
 use super::sse::{Body, Marks, Sse, place};
 use super::stream::Stream;
@@ -17,7 +17,8 @@ use super::stream::Stream;
 const SESSION: &str = "mcp-session-id";
 
 /// The methods whose answers are streamed; clients meet both ways.
-const STREAMED: [&str; 4] = ["tools/list", "tools/call", "prompts/get", "resources/read"];
+const STREAMED: [&str; 5] =
+    ["tools/list", "tools/call", "prompts/get", "resources/read", EXTENSION_CALL];
 
 /// Ends a session when its only stream ends.
 struct Leave {

@@ -25,6 +25,9 @@ const MOST_SESSIONS: usize = 1024;
 /// How many events `test://events` tells.
 const KEPT_EVENTS: usize = 1000;
 
+/// The method of an extension of our own. It runs a tool, so it can do whatever tools can.
+pub(super) const EXTENSION_CALL: &str = "com.example/call";
+
 /// Everything that all clients share.
 pub(super) struct Server {
     pub(super) options: Options,
@@ -212,7 +215,7 @@ impl Server {
         let modern = call.revision.is_modern();
         match (modern, call.request.method.as_str()) {
             (_, "tools/list") => tools::list(&call),
-            (_, "tools/call") => tools::call(call).await,
+            (_, "tools/call" | EXTENSION_CALL) => tools::call(call).await,
             (_, "resources/list") => library::resources(self),
             (_, "resources/templates/list") => library::templates(),
             (_, "resources/read") => library::read(&call),
@@ -222,6 +225,11 @@ impl Server {
             (true, "server/discover") => discover(),
             (true, "subscriptions/listen") => self.listen(&call).await,
             (true, "tasks/get" | "tasks/update" | "tasks/cancel") => self.tasks.serve(&call),
+            (false, "tasks/get" | "tasks/result" | "tasks/list" | "tasks/cancel")
+                if tasks::are_of_legacy(call.revision) =>
+            {
+                self.tasks.serve_legacy(&call).await
+            }
             (false, _) => self.legacy(&call),
             (true, method) => no_method(method),
         }
@@ -258,6 +266,10 @@ impl Server {
         let mut offered = capabilities();
         if client.revision.since("2025-03-26") {
             set(&mut offered, "completions", json!({}));
+        }
+        if tasks::are_of_legacy(client.revision) {
+            let calls = json!({ "tools": { "call": {} } });
+            set(&mut offered, "tasks", json!({ "list": {}, "cancel": {}, "requests": calls }));
         }
         let result = json!({
             "protocolVersion": client.revision.name(),
@@ -320,6 +332,7 @@ fn capabilities() -> Value {
         "resources": { "listChanged": true, "subscribe": true },
         "prompts": { "listChanged": true },
         "logging": {},
+        "experimental": { "com.example": {} },
     })
 }
 

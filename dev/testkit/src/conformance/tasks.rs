@@ -1,4 +1,5 @@
-//! The tasks extension: calls that go on after their answer, and that a client comes back for.
+//! Tasks: calls that go on after their answer, and that a client comes back for. They are those of
+//! 2025-11-25, or the tasks extension of the modern era.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
@@ -10,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use super::ask::Question;
 use super::call::{Asking, Call, TASKS};
 use super::lock;
-use super::message::{Fault, INVALID_PARAMS, MODERN, Reply, Request, set};
+use super::message::{Fault, INVALID_PARAMS, MODERN, Reply, Request, Revision, set};
 use super::seal::random;
 use super::server::{Change, Server};
 use super::session::{Cancelled, Running};
@@ -25,6 +26,9 @@ const LIFE: Duration = Duration::from_mins(5);
 
 /// How often a client should ask.
 const POLL: Duration = Duration::from_millis(200);
+
+/// The member of `_meta` that names the task of a result, in 2025-11-25.
+const RELATED: &str = "io.modelcontextprotocol/related-task";
 
 /// All tasks of the server.
 #[derive(Default)]
@@ -70,7 +74,11 @@ impl Tasks {
             cancelled: cancelled.clone(),
             ..call
         };
-        let reply = task.created();
+        let reply = if call.revision.is_modern() {
+            task.created()
+        } else {
+            Reply::Result(json!({ "task": task.legacy() }))
+        };
         tokio::spawn(async move {
             let ended = tokio::select! {
                 ended = tokio::time::timeout(LIFE, tools::run(&call)) => ended,
@@ -102,6 +110,24 @@ impl Tasks {
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<Task>> {
         lock(&self.0).iter().find(|task| task.id == id).cloned()
+    }
+
+    /// Serves the requests about tasks of 2025-11-25.
+    pub(super) async fn serve_legacy(&self, call: &Call) -> Reply {
+        let id = call.request.text("/taskId");
+        if call.request.method == "tasks/list" {
+            let all: Vec<Value> = lock(&self.0).iter().map(|task| task.legacy()).collect();
+            return Reply::Result(json!({ "tasks": all }));
+        }
+        let Some(task) = self.find(id) else {
+            return Fault::new(INVALID_PARAMS, format!("no task `{id}`")).into();
+        };
+        match call.request.method.as_str() {
+            "tasks/cancel" => task.stop(),
+            "tasks/result" => return task.result(call).await,
+            _ => {}
+        }
+        Reply::Result(task.legacy())
     }
 
     /// Serves `tasks/get`, `tasks/update` and `tasks/cancel`.
@@ -241,6 +267,52 @@ impl Task {
         task
     }
 
+    /// The task as 2025-11-25 describes it.
+    fn legacy(&self) -> Value {
+        let (status, updated) = {
+            let state = lock(&self.state);
+            (state.status.name(), state.updated.clone())
+        };
+        json!({
+            "taskId": self.id,
+            "status": status,
+            "createdAt": self.created,
+            "lastUpdatedAt": updated,
+            "ttl": LIFE.as_secs() * 1000,
+            "pollInterval": POLL.subsec_millis(),
+        })
+    }
+
+    /// The result of its call, once there is one.
+    async fn result(&self, call: &Call) -> Reply {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            let ended = match &lock(&self.state).status {
+                Status::Working => None,
+                Status::Completed(result) => Some(Reply::Result(result.clone())),
+                Status::Failed(_) | Status::Cancelled => {
+                    Some(Fault::new(INVALID_PARAMS, "the task has no result").into())
+                }
+            };
+            if let Some(mut reply) = ended {
+                if let Reply::Result(result) = &mut reply
+                    && let Some(members) = result.as_object_mut()
+                {
+                    members.remove("resultType");
+                    let related = json!({ RELATED: { "taskId": self.id } });
+                    members.insert("_meta".to_owned(), related);
+                }
+                return reply;
+            }
+            tokio::select! {
+                () = changed => {}
+                () = Running::over(&call.cancelled) => return Reply::Silence,
+            }
+        }
+    }
+
     fn head(&self, state: &State, status: &str) -> Value {
         json!({
             "taskId": self.id,
@@ -250,6 +322,19 @@ impl Task {
             "ttlMs": LIFE.as_secs() * 1000,
             "pollIntervalMs": POLL.subsec_millis(),
         })
+    }
+}
+
+// === impl Status ===
+
+impl Status {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::Completed(_) => "completed",
+            Self::Failed(_) => "failed",
+            Self::Cancelled => "cancelled",
+        }
     }
 }
 
@@ -264,6 +349,16 @@ impl State {
         }
         was_working
     }
+}
+
+/// Whether the revision has the tasks of 2025-11-25.
+pub(super) fn are_of_legacy(revision: Revision) -> bool {
+    revision.since("2025-11-25") && !revision.is_modern()
+}
+
+/// Whether a call of 2025-11-25 wants to be a task.
+pub(super) fn wanted(call: &Call) -> bool {
+    are_of_legacy(call.revision) && call.request.params.get("task").is_some()
 }
 
 /// Whether a client with these capabilities understands tasks.

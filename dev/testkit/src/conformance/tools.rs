@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::call::Call;
-use super::message::{Fault, INVALID_PARAMS, Reply};
+use super::message::{Fault, INVALID_PARAMS, Reply, Revision};
 use super::{matrix, suite, tasks};
 
 /// A tool as it is listed.
@@ -93,7 +93,7 @@ const TOOLS: [Tool; 52] = [
 
 pub(super) fn list(call: &Call) -> Reply {
     let known = TOOLS.iter().filter(|tool| call.revision.since(tool.since));
-    let mut tools: Vec<Value> = known.map(Tool::describe).collect();
+    let mut tools: Vec<Value> = known.map(|tool| tool.describe_in(call.revision)).collect();
     if call.server.tools.is_flipped() {
         tools.push(Tool::new("dynamic_tool", &[], ALWAYS).describe());
     }
@@ -106,6 +106,10 @@ pub(super) async fn call(call: Call) -> Reply {
     let tool = TOOLS.iter().find(|tool| tool.name == name && call.revision.since(tool.since));
     let task = match tool {
         Some(tool) if call.revision.is_modern() => tool.task,
+        Some(tool) if tasks::wanted(&call) && tool.task == TaskUse::May => {
+            let server = std::sync::Arc::clone(&call.server);
+            return server.tasks.start(call);
+        }
         Some(_) => TaskUse::Never,
         None if name == "dynamic_tool" && call.server.tools.is_flipped() => TaskUse::Never,
         None => return Fault::new(INVALID_PARAMS, format!("no tool `{name}`")).into(),
@@ -163,6 +167,15 @@ impl Tool {
             "description": format!("The tool {}, for tests", self.name),
             "inputSchema": self.schema(),
         })
+    }
+
+    /// In 2025-11-25 a tool says that it can be a task; in the modern era the server decides.
+    fn describe_in(&self, revision: Revision) -> Value {
+        let mut tool = self.describe();
+        if tasks::are_of_legacy(revision) && self.task == TaskUse::May {
+            super::message::set(&mut tool, "execution", json!({ "taskSupport": "optional" }));
+        }
+        tool
     }
 
     fn schema(&self) -> Value {

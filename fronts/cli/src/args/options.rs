@@ -39,6 +39,9 @@ pub struct Options {
     /// Use the project's configuration files even if they are not trusted
     #[arg(long, global = true, help_heading = "Global options")]
     pub trust_project: bool,
+    /// The port on 127.0.0.1 that a browser is sent back to after a login [default: a free one]
+    #[arg(long, value_name = "PORT", global = true, help_heading = "Global options")]
+    pub mcp_oauth_port: Option<u16>,
 }
 
 // === impl Options ===

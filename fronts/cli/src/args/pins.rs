@@ -10,7 +10,8 @@ use super::WaitArgs;
     capstan pins\n  \
     capstan pins github\n  \
     capstan pins github --approve\n  \
-    capstan pins github --tool create_issue --approve\n\n\
+    capstan pins github --tool create_issue --approve\n  \
+    capstan pins github --tool create_issue --block\n\n\
     The tools of a server are pinned when it is first seen. Later, a new tool must be approved at \
     its first call, and a changed tool cannot be used until its new definition is pinned here. \
     Changes of `trusted` servers are only logged. If pins were lost with the state database, \
@@ -25,6 +26,9 @@ pub struct PinsArgs {
     /// Pin the tools as they are now; without SERVER, those of all servers
     #[arg(long)]
     pub approve: bool,
+    /// Deny the tools that differ from their pins, by a rule in your own configuration file
+    #[arg(long, requires = "server", conflicts_with = "approve")]
+    pub block: bool,
     /// Also show tools that match their pins
     #[arg(long)]
     pub all: bool,

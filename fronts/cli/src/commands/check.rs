@@ -43,6 +43,9 @@ pub(crate) async fn check(context: &Context, args: &CheckArgs, names: &[String])
     match warmed {
         Ok(warmed) => {
             tell(context, &warmed);
+            let answered = warmed.iter().filter(|one| one.tools.is_some());
+            let answered: Vec<String> = answered.map(|one| one.server.to_string()).collect();
+            super::scan::tell_suspicious(context, &answered).await;
             warmed
         }
         Err(error) => {

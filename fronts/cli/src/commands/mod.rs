@@ -6,7 +6,10 @@ mod adopt;
 mod approvals;
 mod audit;
 mod audit_csv;
+mod auth;
+mod auth_clients;
 mod call;
+mod chat;
 mod check;
 mod completions;
 mod config;
@@ -19,10 +22,11 @@ mod get;
 mod import;
 mod install;
 mod list;
+pub(crate) mod login;
+mod logout;
 mod man;
 mod networks;
 mod offers;
-pub(crate) mod options;
 mod pins;
 mod policy;
 pub(crate) mod prompt;
@@ -32,12 +36,17 @@ mod registry;
 mod reload;
 mod remove;
 mod resources;
+mod search;
+mod secret;
+mod rows;
+mod scan;
 mod serve;
 mod suggest;
+mod token_costs;
 mod tools;
 mod trust;
+mod user;
 mod why;
-pub(crate) mod words;
 
 use std::time::SystemTime;
 
@@ -53,6 +62,7 @@ use crate::exit::Exit;
 use crate::print::Printer;
 
 /// Runs the command that was typed.
+#[expect(clippy::cognitive_complexity, reason = "one line for each command")]
 pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> {
     match &cli.command {
         Command::Add(args) => add::run(context, args).await,
@@ -63,23 +73,31 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> 
         Command::Enable(args) => enable::run(context, args, enable::Switch::On),
         Command::Disable(args) => enable::run(context, args, enable::Switch::Off),
         Command::Tools(args) => tools::run(context, args).await,
+        Command::Search(args) => search::run(context, args).await,
         Command::Call(args) => call::run(context, args).await,
         Command::Resources(args) => resources::run(context, args).await,
         Command::Read(args) => read::run(context, args).await,
         Command::Prompts(args) => prompts::run(context, args).await,
         Command::Prompt(args) => prompt::run(context, args).await,
+        Command::Chat(args) => chat::run(context, args).await,
         Command::Adopt(args) => adopt::run(context, args).await,
         Command::Import(args) => import::run(context, args).await,
         Command::Install(args) => install::run(context, args).await,
         Command::Uninstall(args) => install::undo(context, args),
+        Command::Login(args) => login::run(context, args).await,
+        Command::Logout(args) => logout::run(context, args).await,
         Command::Serve(args) => serve::run(context, args).await,
         Command::Reload => reload::run(context).await,
         Command::Why(args) => why::run(context, args).await,
         Command::Approvals(args) => approvals::run(context, args).await,
         Command::Acl(command) => acl::run(context, command).await,
         Command::Pins(args) => pins::run(context, args).await,
+        Command::Scan(args) => scan::run(context, args).await,
         Command::Policy(command) => policy::run(context, command),
         Command::Registry(command) => registry::run(context, command).await,
+        Command::Auth(command) => auth::run(context, command).await,
+        Command::User(command) => user::run(context, command).await,
+        Command::Secret(command) => secret::run(context, command).await,
         Command::Audit(args) => audit::run(context, args).await,
         Command::Config(command) => config::run(context, command),
         Command::Trust(args) => trust::run(context, args),

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use capstan_app::api::{ListDefinitions, Missing, Reading, Source};
 use capstan_app::{AppError, HubPurpose};
+use capstan_config::Scope;
+use capstan_config::edit::add_permission_rule;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, StoreError};
 use capstan_hub::{Hub, Review, Standing};
-use capstan_model::ServerName;
+use capstan_model::{ServerName, Verdict};
 use capstan_safety::clean::clean;
 use capstan_text::clean::one_line;
 use capstan_text::panel;
@@ -86,6 +88,9 @@ pub(crate) async fn run(context: &Context, args: &PinsArgs) -> Result<Exit, AppE
             );
         }
     }
+    if args.block {
+        block(context, &reviews)?;
+    }
     tell_missing(&context.print, &checked.missing);
     let exit = context.exit_without(listed.required.as_ref());
     // A check that left servers out is no check of them.
@@ -140,6 +145,25 @@ async fn approve(
     Ok(())
 }
 
+/// Denies the tools that were shown, by rules of their servers in the user's own file.
+fn block(context: &Context, reviews: &[(ServerName, Review)]) -> Result<(), AppError> {
+    let file = context.app.configs.target(Some(Scope::User));
+    let odd = reviews.iter().filter(|(_, review)| review.standing != Standing::Approved);
+    let mut blocked = 0;
+    for (server, Review { tool, .. }) in odd {
+        // Global, because the entry of the server may be in another file.
+        let pattern = format!("{server}__{tool}");
+        let deny = |text: &str| add_permission_rule(text, Verdict::Deny, &pattern, None);
+        context.app.configs.edit(&file, &deny)?;
+        context.print.note(&format!("denied `{}` in {}", clean(&pattern), file.path.display()));
+        blocked += 1;
+    }
+    if blocked == 0 {
+        context.print.note("there was nothing to deny");
+    }
+    Ok(())
+}
+
 fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)], checked: &Checked) {
     if context.print.wants_json() {
         let rows = reviews.iter().map(Row::new).chain(checked.missing_rows());
@@ -164,9 +188,10 @@ fn show(context: &Context, args: &PinsArgs, reviews: &[(ServerName, Review)], ch
     context.print.note(&checked.summary());
     let is_open = reviews.iter().any(|(_, review)| review.standing != Standing::Approved);
     match &args.server {
-        _ if args.approve => {}
+        _ if args.approve || args.block => {}
         Some(server) if is_open => context.print.hint(&format!(
-            "`capstan pins {server} --approve` shows and pins the current definitions"
+            "`capstan pins {server} --approve` pins the current definitions, `--block` denies these \
+             tools"
         )),
         Some(_) => {}
         None => context.print.hint("`capstan pins SERVER` shows the changes"),

@@ -6,6 +6,7 @@ use capstan_app::AppError;
 use capstan_config::edit::{EditError, NewServer, NewTarget, add_server};
 use capstan_import::registry::{BadOffer, Chosen, Delivery, Need, Offer};
 use capstan_safety::clean::clean;
+use capstan_safety::scan::{Severity, Surface, scan};
 use capstan_text::screen::stdin_is_terminal;
 use serde::Serialize;
 
@@ -81,6 +82,7 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
         }
     };
     tell_needs(context, &needs);
+    tell_suspicious(context, &offer);
     confirm(args)?;
     let file = context.app.configs.target(args.scope.map(scope_of));
     let taken = Cell::new(false);
@@ -106,6 +108,16 @@ async fn add(context: &Context, args: &RegistryAddArgs) -> Result<Exit, AppError
         context.print.json(&serde_json::json!({ "added": name, "file": file.path }));
     }
     Ok(Exit::Ok)
+}
+
+/// Reports suspicious texts of an offer before anything is written.
+fn tell_suspicious(context: &Context, offer: &Offer) {
+    let texts = [Some(offer.name.as_str()), offer.title.as_deref(), Some(&offer.description)];
+    let findings = texts.into_iter().flatten().flat_map(|text| scan(text, Surface::Definition));
+    for finding in findings.filter(|finding| finding.severity >= Severity::Medium) {
+        let (class, text) = (finding.class.as_str(), line(&finding.excerpt));
+        context.print.warning(&format!("its description is suspicious ({class}): {text}"));
+    }
 }
 
 /// Parses the `--set` options.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use capstan_app::{AppError, ErrorKind, Setup};
-use capstan_config::{Confirm, Gateway, Problem};
+use capstan_config::{Auth, Confirm, Gateway, Problem};
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Ask, Gathered, Patience};
 use capstan_hub::ports::Listing;
@@ -19,7 +19,7 @@ use crate::args::{LogFormat, ServeArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::print::log_as_json;
-use crate::serving::{Face, HttpFace, Ready, Serving, TlsFiles};
+use crate::serving::{Face, HttpFace, Protection, Ready, Serving, TlsFiles};
 
 /// The default address to listen on.
 pub(super) const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -68,8 +68,12 @@ fn http(setup: &Setup, address: Option<&str>, args: &ServeArgs) -> Result<HttpFa
         Some(address) => Some(parse(address).map_err(|failure| at("metrics_listen", failure))?),
         None => None,
     };
-    for address in [listen].into_iter().chain(metrics) {
-        refuse_exposed(address, args)?;
+    if gateway.auth.as_ref().is_none_or(Auth::is_open) {
+        refuse_exposed(listen, args)?;
+    }
+    // The metrics are public at an address of their own.
+    if let Some(metrics) = metrics {
+        refuse_exposed(metrics, args)?;
     }
     Ok(HttpFace { listen, metrics, insecure: args.insecure, tls: tls(gateway, args) })
 }
@@ -82,8 +86,8 @@ fn refuse_exposed(address: SocketAddr, args: &ServeArgs) -> Result<(), AppError>
     let message =
         format!("{address} can be reached from other machines, and callers are not authenticated");
     Err(AppError::usage(message).hint(
-        "listen on 127.0.0.1, behind a proxy that authenticates callers; or add \
-         `--insecure` to give everyone who can reach the address access to all \
+        "authenticate callers with `[gateway.auth]`; or listen on 127.0.0.1, behind a proxy that \
+         does; or add `--insecure` to give everyone who can reach the address access to all \
          servers",
     ))
 }
@@ -146,9 +150,7 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     if let Some(metrics) = &ready.metrics {
         context.print.note(&format!("metrics at {metrics}"));
     }
-    if ready.exposed.is_some() {
-        context.print.warning("everyone who can reach this address can use all servers");
-    }
+    tell_protection(context, &ready);
     if !stderr_is_terminal() && !context.selection.demo {
         return;
     }
@@ -173,6 +175,24 @@ async fn announce(context: &Context, ready: Ready, public_url: Option<String>) {
     }
     tell_pending(context, &gathered);
     tell_how(context, hub, &public_url.as_deref().map_or(ready.url, endpoint));
+}
+
+/// Prints who may connect.
+fn tell_protection(context: &Context, ready: &Ready) {
+    let Protection { ways, encrypted } = &ready.protection;
+    if ways.is_empty() {
+        if ready.exposed.is_some() {
+            context.print.warning("everyone who can reach this address can use all servers");
+        }
+        return;
+    }
+    context.print.note(&format!("callers authenticate with {}", ways.join(", or ")));
+    if ready.exposed.is_some() && !encrypted {
+        context.print.warning("tokens travel unencrypted to this address");
+        context
+            .print
+            .hint("set `gateway.tls_cert` and `tls_key`, or put a proxy with TLS in front");
+    }
 }
 
 /// Warns about servers that have not answered yet; failed servers are reported in the log.

@@ -23,6 +23,12 @@ pub(crate) async fn run(context: &Context, args: &ToolsArgs) -> Result<Exit, App
     let reading = context.reading(&args.reading);
     let list = ListTools { name: args.name.clone(), provider, reading };
     let listed = context.run(list, person).await?;
+    if args.tokens {
+        super::token_costs::show(context, &listed)?;
+        tell_saved(&context.print, seen(&listed.tools));
+        tell_missing(&context.print, &listed.missing);
+        return Ok(context.exit_without(listed.required.as_ref()));
+    }
     if let (true, [tool]) = (listed.named, listed.tools.as_slice()) {
         one(context, args, tool);
         tell_saved(&context.print, seen(&listed.tools));

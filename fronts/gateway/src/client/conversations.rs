@@ -58,6 +58,10 @@ impl Conversations {
             (NameCount::Among(place), _) => {
                 Arc::new(self.find(subject, ClientGroup::Among(place), now, begin).beside())
             }
+            // An authenticated caller has one quota, whatever its clients call themselves.
+            (NameCount::Alone, None) if context.caller.is_authenticated() => {
+                self.find(subject, ClientGroup::Named(None), now, begin)
+            }
             (NameCount::Alone, None) => self.find(subject, ClientGroup::Named(client), now, begin),
             (NameCount::Alone, Some(place)) => {
                 let named = self.find(subject, ClientGroup::Named(client.clone()), now, begin);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use capstan_hub::Session;
 use capstan_model::Caller;
-use capstan_wire::Json;
+use capstan_wire::{Json, object};
 
 use crate::fairness::fair_share::Peer;
 use crate::protocol::request_meta::RequestMeta;
@@ -61,12 +61,27 @@ impl LastDescription {
         }
         // Copied, so that it does not keep the buffer of its connection.
         let text = meta.detached();
-        let meta = Arc::new(RequestMeta::read(&text));
+        let meta = Arc::new(RequestMeta::read_once(&text));
         // A token or a trace is new in each request; the client is not.
         let client = last.take().filter(|last| last.meta.client == meta.client);
         let client = client.and_then(|last| last.client);
         *last = Some(Description { text, meta: Arc::clone(&meta), client });
         meta
+    }
+
+    /// Takes the last `_meta` out of the params of a call, if it only describes the client and they
+    /// have the same. Returns what was read of it, and the rest of the params.
+    ///
+    /// Servers get descriptions of their own, so that the steps of a call need not check and copy
+    /// this one.
+    pub(crate) fn cut(&self, params: &Json) -> Option<(Arc<RequestMeta>, Json)> {
+        let last = self.last();
+        let cut = last.as_ref().filter(|last| last.meta.only_describes).and_then(|last| {
+            let rest = object::cut_known(params, "_meta", &last.text)?;
+            Some((Arc::clone(&last.meta), rest))
+        });
+        drop(last);
+        cut
     }
 
     /// Returns the client that a caller described by this last `_meta`, if it was looked up a
@@ -136,6 +151,21 @@ mod tests {
         let before = last.read(&meta("a", ""));
         assert!(!Arc::ptr_eq(&last.read(&long), &last.read(&long)), "too long to be kept");
         assert!(Arc::ptr_eq(&before, &last.read(&meta("a", ""))));
+    }
+
+    #[test]
+    fn only_the_last_description_is_taken_out_of_params_and_only_if_it_has_nothing_else() {
+        let last = LastDescription::default();
+        let params = |meta: &Json| json(&format!(r#"{{"name":"t","_meta":{meta}}}"#));
+        let (plain, token) = (meta("a", ""), meta("a", r#","progressToken":1"#));
+        assert!(last.cut(&params(&plain)).is_none(), "there is none");
+        let read = last.read(&plain);
+        let (found, rest) = last.cut(&params(&plain)).unwrap();
+        assert!(Arc::ptr_eq(&found, &read));
+        assert_eq!(rest.as_str(), r#"{"name":"t"}"#);
+        assert!(last.cut(&params(&token)).is_none(), "another one");
+        last.read(&token);
+        assert!(last.cut(&params(&token)).is_none(), "it is more than a description");
     }
 
     #[test]

@@ -6,10 +6,11 @@
 pub(crate) mod identity;
 pub(crate) mod described;
 pub(crate) mod conversations;
+mod running_requests;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use capstan_hub::Session;
@@ -20,6 +21,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use crate::client::described::{FoundClient, LastDescription};
+use crate::client::running_requests::RunningRequests;
 use crate::exchange::Task;
 use crate::fairness::client_names::NameCount;
 use crate::fairness::fair_share::Peer;
@@ -60,8 +62,8 @@ pub struct Client {
     pub(crate) repeated: Option<RepeatedArguments>,
     state: Mutex<State>,
     next_ask: AtomicU64,
-    /// Limits the notifications that wait for their server.
-    notifications: Arc<Semaphore>,
+    /// Limits the notifications that wait for their server; made for the first one.
+    notifications: OnceLock<Arc<Semaphore>>,
 }
 
 /// The servers that an endpoint shows.
@@ -101,7 +103,7 @@ struct State {
     /// Pending requests of the gateway to the client.
     asks: HashMap<u64, oneshot::Sender<Reply>>,
     /// Running requests of the client.
-    running: HashMap<RequestId, AbortHandle>,
+    running: RunningRequests,
     /// Subscribed resources, each with the name that the client uses for it.
     subscriptions: HashMap<(ServerName, String), String>,
 }
@@ -199,13 +201,14 @@ impl Client {
             repeated,
             state: Mutex::default(),
             next_ask: AtomicU64::new(1),
-            notifications: Arc::new(Semaphore::new(MAX_NOTIFICATIONS)),
+            notifications: OnceLock::new(),
         }
     }
 
     /// Begins to forward a notification; `None` if too many wait.
     pub(crate) fn begin_notification(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.notifications).try_acquire_owned().ok()
+        let new = || Arc::new(Semaphore::new(MAX_NOTIFICATIONS));
+        Arc::clone(self.notifications.get_or_init(new)).try_acquire_owned().ok()
     }
 
     /// The protocol revision of the client.
@@ -269,9 +272,7 @@ impl Client {
     /// Aborts all running requests of the client.
     pub(crate) fn cancel_all(&self) {
         let running = std::mem::take(&mut self.state().running);
-        for running in running.into_values() {
-            running.abort();
-        }
+        running.abort();
     }
 
     /// Sends a message that belongs to no request.
@@ -308,7 +309,7 @@ impl Client {
                 "too many requests at the same time (limit {MAX_RUNNING}); wait for an answer"
             ));
         }
-        if state.running.contains_key(id) {
+        if state.running.contains(id) {
             return Err("a request with this id is still running".to_owned());
         }
         let task = start();

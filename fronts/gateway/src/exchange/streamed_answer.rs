@@ -86,8 +86,8 @@ pub(crate) async fn begin(
     };
     let result = match delivered {
         Ok(Delivery::Whole(screened)) => Ok(screened),
-        // Members can only be removed from a complete answer, and an answer that will be too large
-        // must not begin.
+        // Members can only be removed from a complete answer, and an answer that may become too
+        // large must not begin.
         Ok(Delivery::Streaming(mut streaming))
             if (era.allows_any_structure() || !streaming.shape().odd_structure)
                 && !streaming.may_be_too_large() =>

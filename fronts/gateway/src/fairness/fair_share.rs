@@ -47,6 +47,9 @@ impl Peer {
     }
 
     pub(crate) fn counted(caller: &Caller, counted: NameCount) -> Self {
+        if caller.is_authenticated() {
+            return Self { name: hash(&caller.subject), place: None };
+        }
         let Some(from) = caller.from else {
             return Self { name: hash((&caller.subject, &caller.client)), place: None };
         };

@@ -59,6 +59,10 @@ pub(crate) fn call(
     form: Form,
 ) -> Exchange {
     let mut params = params.unwrap_or_else(Json::empty_object);
+    // As `LastDescription::cut`, for params that are written otherwise.
+    if client.meta.as_ref().is_some_and(|meta| meta.only_describes) {
+        params = object::cut_member(&params, "_meta").unwrap_or(params);
+    }
     let [name, meta, state, responses, mut task] = members(client, kind, &params);
     // A modern client has been described by its `_meta`.
     let meta = client.meta.clone().or_else(|| Some(Arc::new(RequestMeta::read(&meta?))));
@@ -94,8 +98,8 @@ pub(crate) fn call(
     };
     match (call_task.call.clone(), state) {
         (Some(call), Some(state)) => {
-            let subject = &client.caller.subject;
-            match gateway.sealer.open(&state, subject, call.as_str(), gateway.now()) {
+            let caller = client.caller.identity();
+            match gateway.sealer.open(&state, &caller, call.as_str(), gateway.now()) {
                 Ok(State::Parked(number)) => call_task.resume(id, number, responses.as_ref()),
                 Ok(State::Elsewhere { state, number }) => {
                     // A state that is sent again makes a new call: it is counted and asked about.
@@ -288,7 +292,7 @@ impl CallTask {
         {
             let theirs = object::get(result, "requestState");
             let state = self.gateway.seal(
-                &self.client.caller.subject,
+                &self.client.caller.identity(),
                 call,
                 self.gateway.elsewhere(theirs, screened.continuation()),
             );
@@ -335,7 +339,7 @@ impl CallTask {
             .collect();
         let requests: Vec<(&str, &Json)> = requests.iter().map(|(k, v)| (k.as_str(), v)).collect();
         let state = self.gateway.elsewhere(None, operator.continued());
-        let state = self.gateway.seal(&self.client.caller.subject, call, state);
+        let state = self.gateway.seal(&self.client.caller.identity(), call, state);
         Some(input_required(&compose::object(&requests), &state))
     }
 }

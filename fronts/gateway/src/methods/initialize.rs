@@ -151,7 +151,10 @@ impl Gateway {
             View::One(server) => {
                 let about = self.about(server, client.era.lane()).await;
                 let text = about.as_ref().and_then(|about| about.instructions.as_deref());
-                let text = text.filter(|text| !text.trim().is_empty()).map(own_instructions);
+                let hub = self.hub();
+                let text = text
+                    .filter(|text| !text.trim().is_empty())
+                    .and_then(|text| own_instructions(&hub.catalog().screens, server, text));
                 let info = about.as_ref().and_then(|about| about.info.clone());
                 Greeting {
                     info: info.unwrap_or_else(server_info),
@@ -173,7 +176,7 @@ impl Gateway {
                 let texts = abouts.iter().filter_map(|(name, about)| {
                     about.instructions.as_deref().map(|text| (*name, text))
                 });
-                let merged = merged_instructions(texts);
+                let merged = merged_instructions(&hub.catalog().screens, texts);
                 let are_all_known = abouts.len() == hub.servers().filter(reached).count();
                 let others = if are_all_known { Others::None } else { Others::Unknown };
                 let abouts = abouts.iter().map(|(_, about)| about);

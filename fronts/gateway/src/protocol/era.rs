@@ -105,6 +105,16 @@ impl Era {
         self == Self::Modern
     }
 
+    /// The member of tools that only this era has. A server that speaks both eras lists it on its
+    /// connection for this era alone.
+    pub(crate) fn tool_member_of_lane(self) -> Option<&'static str> {
+        match self {
+            // Whether a call of the tool may become a task.
+            Self::Legacy => Some("execution"),
+            Self::Modern => None,
+        }
+    }
+
     /// True if structured content and its schema may have any type, and not only an object's.
     pub(crate) fn allows_any_structure(self) -> bool {
         self == Self::Modern
@@ -204,33 +214,69 @@ impl Era {
             let plain = object::without_member(result, "structuredContent");
             return Payload::from(plain.unwrap_or_else(|_| result.clone()));
         }
-        let before = self.missing_members(shape, kind);
+        let missing = Missing::of(shape, kind);
         let bytes = result.bytes();
         let rest = bytes.get(1..).filter(|_| bytes.starts_with(b"{"));
-        let (Some(rest), false) = (rest, before.is_empty()) else {
+        let (Some(rest), true) = (rest, missing != Missing::Nothing) else {
             return Payload::from(result.clone());
         };
         let is_empty = rest.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'}');
-        let comma = if is_empty { "" } else { "," };
-        let before = Bytes::from(format!("{{{before}{comma}"));
+        let before = if is_empty {
+            Bytes::from(format!("{{{}", missing.members()))
+        } else {
+            Bytes::from_static(missing.beginning().as_bytes())
+        };
         Payload { before, body: Text::Bytes(bytes.slice_ref(rest)), after: Bytes::new() }
     }
 
     /// Members that this era requires of a result and that this result does not have.
-    pub(crate) fn missing_members(self, shape: &Shape, kind: Kind) -> String {
-        let mut members = String::new();
-        if self == Self::Legacy {
-            return members;
+    pub(crate) fn missing_members(self, shape: &Shape, kind: Kind) -> &'static str {
+        match self {
+            Self::Legacy => "",
+            Self::Modern => Missing::of(shape, kind).members(),
         }
-        if shape.result_type.is_none() {
-            members.push_str(r#""resultType":"complete""#);
+    }
+}
+
+/// The members that the modern era requires of a result and that a result does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Missing {
+    Nothing,
+    Type,
+    Caching,
+    TypeAndCaching,
+}
+
+// === impl Missing ===
+
+impl Missing {
+    fn of(shape: &Shape, kind: Kind) -> Self {
+        let lacks_caching = kind == Kind::Resource && !shape.has_ttl;
+        match (shape.result_type.is_none(), lacks_caching) {
+            (false, false) => Self::Nothing,
+            (true, false) => Self::Type,
+            (false, true) => Self::Caching,
+            (true, true) => Self::TypeAndCaching,
         }
-        if kind == Kind::Resource && !shape.has_ttl {
-            let comma = if members.is_empty() { "" } else { "," };
-            members.push_str(comma);
-            members.push_str(r#""ttlMs":0,"cacheScope":"private""#);
+    }
+
+    fn members(self) -> &'static str {
+        match self {
+            Self::Nothing => "",
+            Self::Type => r#""resultType":"complete""#,
+            Self::Caching => r#""ttlMs":0,"cacheScope":"private""#,
+            Self::TypeAndCaching => r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#,
         }
-        members
+    }
+
+    /// The beginning of a result that has other members.
+    fn beginning(self) -> &'static str {
+        match self {
+            Self::Nothing => "{",
+            Self::Type => r#"{"resultType":"complete","#,
+            Self::Caching => r#"{"ttlMs":0,"cacheScope":"private","#,
+            Self::TypeAndCaching => r#"{"resultType":"complete","ttlMs":0,"cacheScope":"private","#,
+        }
     }
 }
 

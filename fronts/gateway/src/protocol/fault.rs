@@ -110,10 +110,12 @@ impl Fault {
             | CallError::OutcomeUnknown { .. }
             | CallError::Stopped
             | CallError::TimedOut { .. }
+            | CallError::NeedsLogin { .. }
             | CallError::Unauthorized { .. }
             | CallError::RateLimited { .. }
             | CallError::Status { .. }
             | CallError::AnswerTooLarge { .. }
+            | CallError::AnswerBlocked { .. }
             | CallError::Protocol { .. } => {
                 Self::new(INTERNAL, error.to_string()).with_data(details(error))
             }

@@ -80,6 +80,11 @@ impl Method {
         }
     }
 
+    /// True if the method of the newest revision calls an item.
+    pub(crate) fn is_call(method: &str) -> bool {
+        matches!(Self::of(method, Revision::LATEST), Some(Self::Call(_)))
+    }
+
     /// The member of the params that names the item. The header `Mcp-Name` repeats it.
     pub(crate) fn name_key(self) -> Option<&'static str> {
         match self {

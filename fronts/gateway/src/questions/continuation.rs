@@ -48,8 +48,8 @@ impl Continuation {
         let requests = parked.requests();
         match self.gateway.park.put(parked, self.client.peer) {
             Ok(number) => {
-                let subject = &self.client.caller.subject;
-                let state = self.gateway.seal(subject, &self.call, State::Parked(number));
+                let caller = self.client.caller.identity();
+                let state = self.gateway.seal(&caller, &self.call, State::Parked(number));
                 Ok(input_required(&requests, &state))
             }
             Err(parked) => {
@@ -127,10 +127,10 @@ impl Gateway {
         self.now() + self.hub().limits().question_wait + PARK_GRACE
     }
 
-    pub(crate) fn seal(&self, subject: &str, call: &CallDigest, state: State) -> Json {
+    pub(crate) fn seal(&self, caller: &str, call: &CallDigest, state: State) -> Json {
         let expires = self.state_expires();
-        let (subject, call) = (subject.to_owned(), call.as_str().to_owned());
-        self.sealer.seal(&SealedState { subject, call, expires, state })
+        let (caller, call) = (caller.to_owned(), call.as_str().to_owned());
+        self.sealer.seal(&SealedState { caller, call, expires, state })
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) struct ClientOperator {
     later: OnceLock<PendingTask>,
     /// True if the answer must be sent complete: after other events, it cannot be streamed.
     whole: AtomicBool,
+    /// False if the answer to the request cannot carry questions, whatever the client's era.
+    may_carry_questions: bool,
     /// True if a message was dropped.
     has_left_out: AtomicBool,
 }
@@ -108,7 +110,18 @@ impl ClientOperator {
         let filter = Mutex::new(NoticeFilter::of(&client, meta));
         let (continued, later) = (OnceLock::new(), OnceLock::new());
         let (whole, has_left_out) = (AtomicBool::new(true), AtomicBool::new(false));
-        Self { client, events, filter, context, continued, later, whole, has_left_out }
+        let may_carry_questions = true;
+        Self {
+            client,
+            events,
+            filter,
+            context,
+            continued,
+            later,
+            whole,
+            may_carry_questions,
+            has_left_out,
+        }
     }
 
     /// The operator of questions that belong to no call. They are sent on the client's stream for
@@ -136,6 +149,12 @@ impl ClientOperator {
     /// Sets the form of answer that the client accepts.
     pub(crate) fn taking(self, form: Form) -> Self {
         Self { whole: AtomicBool::new(form == Form::Whole), ..self }
+    }
+
+    /// The operator of a request that is not a call. In the modern era only the answer to a call can
+    /// carry questions, so such a client is not asked.
+    pub(crate) fn beside_calls(self) -> Self {
+        Self { may_carry_questions: false, ..self }
     }
 
     /// Resumes notices after the client has returned with another part of the call.
@@ -215,10 +234,10 @@ impl ClientOperator {
     /// Sends a question in the form of the client's era.
     async fn put(&self, asking: Asking, params: Json) -> Result<Json, Unanswered> {
         self.whole.store(true, Ordering::Relaxed);
-        if self.client.era.asks_in_answers() {
-            self.ask_in_answer(asking, params).await
-        } else {
-            self.ask_by_request(asking, params).await
+        match (self.client.era.asks_in_answers(), self.may_carry_questions) {
+            (true, true) => self.ask_in_answer(asking, params).await,
+            (true, false) => Err(Unanswered::not_offered(asking)),
+            (false, _) => self.ask_by_request(asking, params).await,
         }
     }
 

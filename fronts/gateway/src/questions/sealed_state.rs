@@ -17,6 +17,9 @@ const MAX_STATE: usize = 256 * 1024;
 /// The largest params that are kept for a digest, in bytes; larger ones are digested at once.
 const MAX_KEPT: usize = 16 * 1024;
 
+/// Length of a tag, in bytes.
+const TAG: usize = 12;
+
 /// Length of a signature, in bytes.
 const SIGNATURE: usize = 32;
 
@@ -29,7 +32,7 @@ pub(crate) struct Sealer {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SealedState {
     /// The subject of the caller.
-    pub(crate) subject: String,
+    pub(crate) caller: String,
     /// A digest of the call.
     pub(crate) call: String,
     /// The time when it expires.
@@ -91,9 +94,9 @@ impl Sealer {
 
     pub(crate) fn seal(&self, sealed: &SealedState) -> Json {
         let millis = u64::try_from(sealed.expires.as_millis()).unwrap_or(u64::MAX);
-        let (subject, call) = (compose::string(&sealed.subject), compose::string(&sealed.call));
+        let (caller, call) = (compose::string(&sealed.caller), compose::string(&sealed.call));
         let expires = compose::number(millis);
-        let mut members = vec![("s", &subject), ("c", &call), ("x", &expires)];
+        let mut members = vec![("s", &caller), ("c", &call), ("x", &expires)];
         let (parked, open);
         match &sealed.state {
             State::Parked(id) => {
@@ -116,7 +119,7 @@ impl Sealer {
     pub(crate) fn open(
         &self,
         state: &Json,
-        subject: &str,
+        caller: &str,
         call: &str,
         now: Duration,
     ) -> Result<State, BadState> {
@@ -131,7 +134,7 @@ impl Sealer {
         let number = |key| object::get(&json, key).and_then(|json| json.read::<u64>().ok());
         let is = |key, expected: &str| object::get_string(&json, key).as_deref() == Some(expected);
         let expires = Duration::from_millis(number("x").ok_or(BadState)?);
-        if !is("s", subject) || !is("c", call) || now >= expires {
+        if !is("s", caller) || !is("c", call) || now >= expires {
             return Err(BadState);
         }
         match (number("p"), number("n")) {
@@ -139,6 +142,12 @@ impl Sealer {
             (None, Some(number)) => Ok(State::Elsewhere { state: object::get(&json, "i"), number }),
             _ => Err(BadState),
         }
+    }
+
+    /// A short tag of a text, which only this gateway can make.
+    pub(crate) fn tag(&self, text: &str) -> String {
+        let signature = self.sign(text.as_bytes());
+        URL_SAFE_NO_PAD.encode(signature.get(..TAG).unwrap_or_default())
     }
 
     fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
@@ -201,8 +210,8 @@ mod tests {
     const NOW: Duration = Duration::from_secs(10);
 
     fn sealed(state: State) -> SealedState {
-        let (subject, call) = ("ann".to_owned(), "digest".to_owned());
-        SealedState { subject, call, expires: Duration::from_secs(20), state }
+        let (caller, call) = ("ann".to_owned(), "digest".to_owned());
+        SealedState { caller, call, expires: Duration::from_secs(20), state }
     }
 
     #[test]

@@ -181,11 +181,12 @@ impl Harness {
         Self { address, metrics, gateway, server, log, stop: Some(stop), ended }
     }
 
-    /// Has the next call of `big` answer as it comes.
+    /// Has the next call of `big` answer as it comes, with a length that is not too large.
     pub(crate) fn comes(&self, begin: &str) -> mpsc::UnboundedSender<Result<Bytes, CallError>> {
         let (more, rest) = mpsc::unbounded_channel();
         let begin = Bytes::copy_from_slice(begin.as_bytes());
         *self.server.coming.lock().unwrap() = Some((begin, rest));
+        *self.server.length.lock().unwrap() = Some(9 << 20);
         more
     }
 

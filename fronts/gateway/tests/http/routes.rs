@@ -33,7 +33,7 @@ impl Authenticator for Tokens {
         let name = token.and_then(|token| token.strip_prefix("Bearer "));
         let Some(name) = name else {
             let challenge = HeaderValue::from_static("Bearer");
-            return Authentication::Ready(Err(Unauthenticated { challenge }));
+            return Authentication::Ready(Err(Unauthenticated::Challenge(challenge)));
         };
         let caller = Arc::new(Caller::remote(name, Vec::new()));
         if name == "slow" {

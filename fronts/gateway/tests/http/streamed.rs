@@ -9,7 +9,7 @@ use capstan_model::{CallError, ErrorCode};
 use capstan_wire::Json;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::harness::{Harness, call};
+use crate::harness::{Harness, call, member};
 use capstan_testkit::http::{HttpConnection, HttpRequest, post, request};
 
 /// The beginning of the server's reply.
@@ -226,4 +226,53 @@ async fn an_answer_whose_length_is_too_large_becomes_an_error_and_is_never_begun
         // The connection goes on.
         assert!(peer.ask(&legacy(&harness, "files__say").await).await.body.contains("say done"));
     }
+}
+
+#[tokio::test]
+async fn an_answer_of_unknown_length_that_becomes_too_large_is_an_error_and_never_begun() {
+    let harness = Harness::new().await;
+    let forms = ["application/json, text/event-stream", "application/json", "text/event-stream"];
+    for accept in forms {
+        for asked in [modern("files__big"), legacy(&harness, "files__big").await] {
+            let more = harness.comes(BEGIN);
+            *harness.server.length.lock().unwrap() = None;
+            let mut peer = harness.peer().await;
+            peer.send(&asked.with("Accept", accept).text()).await;
+            for _ in 0..11 {
+                say(&more, &"y".repeat(1 << 20));
+            }
+            let answer = peer.answer().await;
+            assert_eq!(answer.head.status, 200, "{accept}");
+            let body = if accept == "text/event-stream" {
+                assert_eq!(answer.head.get("content-type"), Some("text/event-stream"));
+                let data = answer.body.lines().find_map(|line| line.strip_prefix("data: {"));
+                format!("{{{}", data.unwrap())
+            } else {
+                assert_eq!(answer.head.get("content-type"), Some("application/json"));
+                answer.body
+            };
+            assert_eq!(member(&body, "id"), "3", "{body}");
+            assert_eq!(member(&body, "result.isError"), "true", "{body}");
+            assert!(body.contains("max_answer") && body.len() < 10_000, "{body}");
+            // The server need not send the rest, and the connection goes on.
+            tokio::time::timeout(Duration::from_secs(20), more.closed()).await.unwrap();
+            let next = peer.ask(&legacy(&harness, "files__say").await).await;
+            assert!(next.body.contains("say done"), "{accept}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_unknown_length_arrives_byte_for_byte() {
+    let harness = Harness::new().await;
+    let more = harness.comes(BEGIN);
+    *harness.server.length.lock().unwrap() = None;
+    for piece in ["gin\"}],\"n\": 1.00", ",\"isError\":false }", ",\"x\":1}"] {
+        say(&more, piece);
+    }
+    drop(more);
+    let answer = harness.ask(&legacy(&harness, "files__big").await).await;
+    let expected = r#"{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"begin"}],"n": 1.00,"isError":false }}"#;
+    assert_eq!(answer.body, expected);
+    assert_eq!(harness.entry().await.outcome, Outcome::Answered);
 }

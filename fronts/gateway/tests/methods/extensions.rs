@@ -200,7 +200,9 @@ async fn progress_questions_and_notifications_during_a_method_reach_its_client()
                 back.notice(Notice::Other { method: method.into(), params: None });
             }
             let asked = back.ask(Asking::Roots, json("{}")).await;
-            Ok(json(&format!(r#"{{"answered":{}}}"#, asked.is_ok())))
+            let answered = asked.is_ok();
+            let code = asked.err().map_or(0, |unanswered| unanswered.code);
+            Ok(json(&format!(r#"{{"answered":{answered},"code":{code}}}"#)))
         }
         .boxed()
     });
@@ -212,8 +214,10 @@ async fn progress_questions_and_notifications_during_a_method_reach_its_client()
     let told = ["progress", "acme/seen", "tools/list_changed"];
     assert_eq!(methods, told.map(|name| format!(r#""notifications/{name}""#)));
     assert_eq!(member(said.messages.first().unwrap(), "params.progressToken"), r#""mine""#);
-    // A modern client can be asked only in the answer to a call.
+    // A modern client can be asked only in the answer to a call: the server is told that this is
+    // not offered.
     assert_eq!(member(&said.answer, "result.answered"), "false");
+    assert_eq!(member(&said.answer, "result.code"), "-32601");
 
     let client = harness.legacy(one("a"), able).await;
     let _inbox = client.open_inbox();

@@ -1,12 +1,11 @@
 //! The keys of `[servers.NAME.openapi.auth.SCHEME]`: credentials for a security scheme.
 
 use capstan_model::{Credentials, Secret};
-use serde_json::Value as Json;
 
 use super::openapi::Address;
 use crate::fields::Fields;
 use crate::settings::define::keys;
-use crate::settings::form::Form;
+use crate::settings::form::SecretText;
 use crate::source::problem::Problem;
 
 keys! {
@@ -29,9 +28,6 @@ keys! {
         scopes: Vec<String>;
     }
 }
-
-/// The form of a secret string.
-struct SecretText;
 
 /// Reads the credentials of a scheme; `None` if they are incomplete or contradict each other.
 pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Credentials> {
@@ -67,19 +63,4 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> Option<Credentials> {
     }
     fields.finish();
     read
-}
-
-// === impl SecretText ===
-
-impl Form for SecretText {
-    type Value = Secret<String>;
-    type Schema = String;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<Secret<String>> {
-        fields.string(key).map(Secret::new)
-    }
-
-    fn write(_: &Secret<String>) -> Json {
-        Json::Null
-    }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use capstan_model::Secret;
 use indexmap::IndexMap;
 
+use super::auth_provider::CloudAccount;
 use crate::settings::openapi::OpenApi;
 use capstan_safety::mask::mask_url;
 
@@ -45,6 +46,10 @@ pub struct Remote {
     pub url: String,
     /// Headers to send with every request.
     pub headers: IndexMap<String, Secret<String>>,
+    /// The program and arguments that print more headers, when the server connects.
+    pub headers_helper: Option<Vec<String>>,
+    /// The account whose tokens are sent, instead of a login.
+    pub auth_provider: Option<CloudAccount>,
     /// The behavior if the server does not support the transport of its kind.
     pub fallback: Fallback,
 }
@@ -126,6 +131,8 @@ impl fmt::Debug for Remote {
         f.debug_struct("Remote")
             .field("url", &url)
             .field("headers", &self.headers)
+            .field("headers_helper", &self.headers_helper.as_ref().map(Vec::len))
+            .field("auth_provider", &self.auth_provider)
             .field("fallback", &self.fallback)
             .finish()
     }

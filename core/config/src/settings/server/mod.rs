@@ -1,8 +1,11 @@
 //! The keys of a server, `[servers.NAME]`.
 
+pub(crate) mod auth_provider;
+pub(crate) mod helper;
 pub(crate) mod idle;
 mod kind;
 mod credentials;
+pub(crate) mod oauth;
 pub(crate) mod openapi;
 pub(crate) mod preset;
 pub(crate) mod networks;
@@ -15,21 +18,27 @@ use capstan_model::{Naming, Secret, ServerName, Trust};
 use capstan_safety::address::Network;
 use indexmap::IndexMap;
 
+use self::auth_provider::AuthProviderKeys;
+use self::helper::HelperSchema;
 use self::networks::Networks;
+use self::oauth::OAuthTable;
 use self::openapi::OpenApiSchema;
 use self::patterns::{EffectTable, Globs};
-use self::words::{Login, Transport};
+use self::words::Transport;
 use super::define::keys;
-use super::form::{DurationSchema, Limit, WordSchema};
+use super::form::{DurationSchema, Limit, Table, WordSchema};
 use super::overrides::{self, Overrides, ToolOverrides};
 use super::rule::{Rules, ServerRules};
+use super::screen::{ServerScreen, ServerScreenTable};
 use crate::source::problem::Problem;
 use crate::source::{Origin, Scope};
 
+pub use self::auth_provider::{CloudAccount, ProviderKind};
 pub use self::idle::{Idle, IdlePolicy};
 pub use self::kind::{CliProgram, Fallback, Kind, Preset, Program, Remote};
+pub use self::oauth::{ClientAuth, Grant, OAuthConfig};
 pub use self::patterns::EffectLists;
-pub use self::words::{OAuth, Protocol, Start};
+pub use self::words::{OAuth, Protocol, References, Start};
 pub use super::openapi::OpenApi;
 
 /// The time limit of a call, for servers that set none.
@@ -52,6 +61,8 @@ keys! {
         idle: Idle,
         /// The tools it may have.
         tool_list: ToolList,
+        /// Whether its strings may refer to secrets.
+        references: References,
     }
     by_hand {
         /// The transport. `command` implies `stdio`, `cli = true` implies `cli`. A `url` alone is tried as `http`, then as `sse`; in the other order if it ends in `/sse`.
@@ -62,7 +73,7 @@ keys! {
         command: String;
         /// The arguments of the program. Each is passed unchanged; no shell is involved.
         args: Vec<String>;
-        /// Environment variables of the program. It gets these, a few harmless ones such as `PATH`, and no others.
+        /// Environment variables of the program. It gets these, a few harmless ones such as `PATH`, and no others. A value may refer to a secret: `"keyring:NAME"`, or `"command:pass show NAME"`.
         env: IndexMap<String, String>;
         /// The working directory of the program; a relative path is resolved against Capstan's own.
         cwd: String;
@@ -70,8 +81,12 @@ keys! {
         env_passthrough: Vec<String>;
         /// The address of a running server: `https://`, `http://` or `unix://`.
         url: String;
-        /// Headers to send with every request.
+        /// Headers to send with every request. A value may refer to a secret: `"Bearer ${keyring:NAME}"`, or `"command:op read op://vault/item/field"`.
         headers: IndexMap<String, String>;
+        /// A program that prints more headers as a JSON object, as a command line or as a list of words. It is run without a shell when the server connects, and again when the server refuses the headers.
+        headers_helper: HelperSchema;
+        /// Send tokens of a Google account or service account instead of a login.
+        auth_provider: <AuthProviderKeys as Table>::Keys;
         /// An OpenAPI document, as a file or an address. Each operation becomes a tool.
         openapi: OpenApiSchema;
         /// Treat `command` as an ordinary command-line program, and offer its subcommands as tools.
@@ -86,8 +101,12 @@ keys! {
     keys {
         /// As a table: overrides, by the name that the server gives a tool. As a list: the tools of a command-line program, which then are not read from its help.
         tools: ToolOverrides as Overrides = ToolOverrides::new();
-        /// OAuth login; this version supports only `auto` and `off`.
-        oauth: OAuth as Login = OAuth::Auto;
+        /// The login to a server that requires one: with what the server says about it (`auto`), with the client and the endpoints of `oauth_config` (`manual`), or never (`off`).
+        oauth: OAuth = OAuth::Auto;
+        /// Settings of the login.
+        oauth_config: OAuthConfig as OAuthTable;
+        /// The name of the login to use, if you have several accounts at the address: `capstan login NAME --as LOGIN`.
+        login: String;
     }
     by_hand {
         /// Use the server.
@@ -138,6 +157,8 @@ keys! {
         permissions: Rules as ServerRules = Rules::default();
         /// The effect of its tools, where their own annotations are not enough.
         effect: EffectLists as EffectTable = EffectLists::default();
+        /// The treatment of suspicious text of the server, where it differs from `[screen]`.
+        screen: ServerScreen as ServerScreenTable = ServerScreen::default();
         /// Let the server ask the operator questions. Default: `mcp.elicitation_enabled`.
         elicitation: bool;
         /// Folders to announce to the server as roots, in addition to the project in which Capstan was started.
@@ -162,7 +183,12 @@ pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
     ("env_passthrough", PROGRAMS),
     ("url", REMOTES),
     ("headers", WITH_HEADERS),
+    ("headers_helper", REMOTES),
+    ("auth_provider", REMOTES),
     ("networks", WITH_HEADERS),
+    ("oauth", REMOTES),
+    ("oauth_config", REMOTES),
+    ("login", REMOTES),
     ("openapi", &[Transport::OpenApi]),
     ("cli", &[Transport::Cli]),
     ("cli_help", &[Transport::Cli]),
@@ -172,7 +198,7 @@ pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
 ];
 
 /// The keys that restrict what a server may do or what may be done with it.
-pub const RESTRICTING_KEYS: [&str; 14] = [
+pub const RESTRICTING_KEYS: [&str; 15] = [
     "enabled",
     "disabled",
     "expose",
@@ -187,6 +213,7 @@ pub const RESTRICTING_KEYS: [&str; 14] = [
     "lock_tool_list",
     "elicitation",
     "roots",
+    "screen",
 ];
 
 /// A server of the merged configuration.
@@ -239,6 +266,7 @@ impl ServerEntry {
         server.permissions.deny.extend(replaced.permissions.deny.iter().cloned());
         server.permissions.ask.extend(replaced.permissions.ask.iter().cloned());
         server.hide.extend(replaced.hide.iter().cloned());
+        server.screen.keep_restrictions_of(&replaced.screen);
         if let Some(only) = &replaced.expose {
             let offered = server.expose.get_or_insert_with(|| only.clone());
             offered.retain(|pattern| only.contains(pattern));

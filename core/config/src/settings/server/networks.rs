@@ -9,7 +9,7 @@ use crate::settings::form::Form;
 use crate::source::problem::Problem;
 
 /// The form of a list of networks in CIDR notation.
-pub(super) struct Networks;
+pub(crate) struct Networks;
 
 /// Narrows a project's networks to those that the user's own entry allows.
 ///

@@ -1,10 +1,9 @@
 //! The keys of a server that take one of a fixed set of words.
 
 use capstan_model::{Naming, Trust};
-use serde_json::Value as Json;
 
-use crate::fields::{Fields, Words};
-use crate::settings::form::{Form, OneOf, WordSchema};
+use crate::fields::Words;
+use crate::settings::form::OneOf;
 
 /// The time at which a server is started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,8 +25,20 @@ pub enum OAuth {
     /// When the server requires it.
     #[default]
     Auto,
+    /// When the server requires it, with the endpoints and the client of `oauth_config`.
+    Manual,
     /// Never.
     Off,
+}
+
+/// Whether the strings of a server may refer to secrets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum References {
+    /// Its file belongs to another program, to which such a text means nothing special.
+    #[default]
+    Literal,
+    /// Its file is native: `keyring:NAME` stands for a secret.
+    Resolved,
 }
 
 /// The era of MCP to use with a server.
@@ -53,25 +64,6 @@ pub(crate) enum Transport {
     OpenApi,
 }
 
-/// The form of the key `oauth`. The module `refuse` reports values other than these words.
-pub(super) struct Login;
-
-// === impl Login ===
-
-impl Form for Login {
-    type Value = OAuth;
-    type Schema = WordSchema<OAuth>;
-
-    fn read(fields: &mut Fields<'_, '_>, key: &'static str) -> Option<OAuth> {
-        let word = fields.peek(key)?.node.as_text()?;
-        OAuth::WORDS.iter().find(|(known, _)| *known == word).map(|(_, oauth)| *oauth)
-    }
-
-    fn write(value: &OAuth) -> Json {
-        Json::from(value.word())
-    }
-}
-
 // === impl OneOf ===
 
 impl OneOf for Transport {
@@ -89,7 +81,8 @@ impl OneOf for Start {
 }
 
 impl OneOf for OAuth {
-    const WORDS: Words<Self> = &[("auto", Self::Auto), ("off", Self::Off)];
+    const WORDS: Words<Self> =
+        &[("auto", Self::Auto), ("manual", Self::Manual), ("off", Self::Off)];
 }
 
 impl OneOf for Protocol {

@@ -13,6 +13,7 @@ use forms::{Form, Forms};
 use crate::source::Plugin;
 use crate::source::Surroundings;
 use crate::source::problem::{Problem, Report};
+use crate::source::references;
 use crate::source::tree::{Node, Table, Text, Value};
 
 /// Names that expand to the root of the workspace without being set.
@@ -22,7 +23,7 @@ const PROJECT_DIR: [&str; 2] = ["CAPSTAN_PROJECT_DIR", "CLAUDE_PROJECT_DIR"];
 const PLUGIN_ROOT: [&str; 2] = ["CLAUDE_PLUGIN_ROOT", "CALIBAN_PLUGIN_ROOT"];
 
 /// Tables whose keys are expanded too.
-const WITH_KEYS: [&str; 2] = ["env", "headers"];
+const WITH_KEYS: [&str; 3] = ["env", "headers", "tokens"];
 
 /// The meaning of a variable that is not set and has no default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -133,6 +134,7 @@ impl Expander<'_> {
                 let expanded = expand(&text.value, forms, &|name| self.lookup(name));
                 let at = At { key, span: &node.span };
                 self.report(&expanded, at, report);
+                references::check(&text.value, &expanded.text, key, &node.span, report);
                 // A text with a missing variable stays as written: its server is not used, and
                 // checks of its other values do not report errors caused by the expansion.
                 if expanded.missing.is_empty() || self.missing == MissingEnv::Empty {

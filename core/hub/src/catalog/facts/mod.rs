@@ -39,6 +39,8 @@ pub(crate) struct Fact {
     pub(crate) effect: Effect,
     /// Why its input schema cannot be used, if so; computed at its first call.
     schema: OnceLock<Option<BadSchema>>,
+    /// Why its definition is blocked, if so; computed at its first call.
+    blocked: OnceLock<Option<Arc<str>>>,
     /// The arguments that a request over HTTP repeats in headers; read at its first such call.
     headers: OnceLock<Box<[ArgumentHeader]>>,
     /// The ruling at each front; `None` if rulings can depend on the call.
@@ -75,7 +77,7 @@ impl Facts {
             let effect = self.effects.of(policy, id, kind, &item.definition);
             let rulings = policy.is_steady().then(Default::default);
             let (schema, headers) = (OnceLock::new(), OnceLock::new());
-            Arc::new(Fact { effect, schema, headers, rulings })
+            Arc::new(Fact { effect, schema, blocked: OnceLock::new(), headers, rulings })
         });
         Some((item.definition.clone(), Arc::clone(fact)))
     }
@@ -114,6 +116,11 @@ impl Fact {
         judge: impl FnOnce() -> Option<BadSchema>,
     ) -> Option<&BadSchema> {
         self.schema.get_or_init(judge).as_ref()
+    }
+
+    /// Returns why its definition is blocked, if so. `judge` runs only once.
+    pub(crate) fn blocked(&self, judge: impl FnOnce() -> Option<Arc<str>>) -> Option<&Arc<str>> {
+        self.blocked.get_or_init(judge).as_ref()
     }
 
     /// Returns the arguments that a request over HTTP repeats in headers, by the tool's definition.

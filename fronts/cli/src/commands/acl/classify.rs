@@ -8,10 +8,9 @@ use capstan_model::{Caller, Effect, Front, ItemId, Trust};
 use capstan_policy::effect::{Classified, EffectRules, Source};
 use serde::Serialize;
 
-use super::rows;
 use crate::args::ClassifyArgs;
 use crate::commands::tools::tell_hidden;
-use crate::commands::{tell_missing, tell_saved};
+use crate::commands::{rows, tell_missing, tell_saved};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::person::Person;
@@ -41,7 +40,7 @@ pub(crate) async fn run(context: &Context, args: &ClassifyArgs) -> Result<Exit, 
 /// hints.
 fn of_file(context: &Context, path: &Path, server: Option<&str>) -> Result<Exit, AppError> {
     let rules = EffectRules::default();
-    let definitions = rows::read(path)?.into_iter();
+    let definitions = rows::read(path, rows::Allow::Definitions)?.into_iter();
     let wanted = definitions.filter(|one| server.is_none() || one.server.as_deref() == server);
     let rows = wanted.map(|one| {
         let classified = rules.classify(&one.name, &one.json, Trust::Untrusted);

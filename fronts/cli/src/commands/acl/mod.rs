@@ -2,7 +2,6 @@
 
 mod check;
 mod classify;
-mod rows;
 
 use capstan_app::AppError;
 

@@ -68,11 +68,9 @@ impl Gateway {
                 let context = self.call_context();
                 let operator =
                     ClientOperator::new(Arc::clone(client), meta.as_ref(), events, context);
+                let operator = Arc::new(operator.beside_calls());
                 let server = server.clone();
-                let work = async move {
-                    let operator = Arc::new(operator);
-                    gateway.forward(&operator, &server, request).await
-                };
+                let work = async move { gateway.forward(&operator, &server, request).await };
                 Exchange::running(id, client, receiver, || Task::new(work))
             }
             View::All => match method.as_str() {

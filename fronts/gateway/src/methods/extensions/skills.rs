@@ -52,7 +52,7 @@ impl Gateway {
             None => 0,
             Some(cursor) => {
                 let cursor = cursor.read::<String>().ok();
-                let at = cursor.and_then(|text| text.strip_prefix('s')?.parse::<usize>().ok());
+                let at = cursor.and_then(|cursor| self.position(client, 's', &cursor));
                 at.ok_or_else(|| Fault::invalid("`cursor` is unknown"))?
             }
         };
@@ -77,7 +77,7 @@ impl Gateway {
         let is_public = !all.is_empty() && all.iter().all(|skills| skills.is_public);
         let entries: Vec<&Json> = all.iter().flat_map(|skills| &skills.entries).collect();
         let page = compose::array(entries.iter().skip(at).take(PAGE).copied());
-        let next = compose::string(&format!("s{}", at.saturating_add(PAGE)));
+        let next = compose::string(&self.cursor(client, 's', at.saturating_add(PAGE)));
         let scope = compose::string(if is_public { "public" } else { "private" });
         let ttl = compose::number(ttl);
         let mut members = vec![("skills", &page)];

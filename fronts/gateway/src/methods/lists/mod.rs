@@ -1,9 +1,10 @@
 //! The lists of all servers as one, cached until something changes.
 //!
 //! [`list_snapshot`] is one cached list, [`page`] one of its pages, [`visible_lists`] filters by
-//! access rules, [`first_waits`] limits the wait for servers that were never seen, and [`changes`]
+//! access rules, [`first_waits`] limits the wait for servers that were never seen, `cursor` makes cursors, and [`changes`]
 //! debounces change notifications.
 
+mod cursor;
 pub(crate) mod page;
 pub(crate) mod list_snapshot;
 pub(crate) mod visible_lists;
@@ -87,7 +88,9 @@ impl Gateway {
         let at = match cursor.filter(|cursor| cursor.as_bytes() != b"null") {
             None => 0,
             Some(cursor) => {
-                page_of(&cursor).ok_or_else(|| Fault::invalid("`cursor` is unknown"))?
+                let cursor = cursor.read::<String>().ok();
+                let at = cursor.and_then(|cursor| self.position(&client, 'p', &cursor));
+                at.ok_or_else(|| Fault::invalid("`cursor` is unknown"))?
             }
         };
         let built = self.built_for(&client, listing).await?;
@@ -96,7 +99,7 @@ impl Gateway {
         let page = page.ok_or_else(|| Fault::invalid("`cursor` is behind the end of the list"))?;
         let mut after = String::new();
         if at + 1 < pages.len() {
-            after = format!(r#","nextCursor":"p{}""#, at + 1);
+            after = format!(r#","nextCursor":"{}""#, self.cursor(&client, 'p', at + 1));
         }
         let hub = self.hub();
         let own = match &client.view {
@@ -106,12 +109,19 @@ impl Gateway {
             }
             View::All => None,
         };
+        let page = match (&client.view, client.era.tool_member_of_lane()) {
+            (View::One(server), Some(key)) if listing == Listing::Tools => {
+                let own = hub.own_members(server, client.era.lane(), key);
+                page.with_members(key, &own).map_or_else(|| Arc::clone(page), Arc::new)
+            }
+            _ => Arc::clone(page),
+        };
         let is_bound = hub.policy().binds(&client.caller);
         let readers = if is_bound { Readers::Caller } else { Readers::All };
         after = client.era.list_members(after, own.as_ref(), readers);
         after.push('}');
         let before = Bytes::from(format!(r#"{{"{}":"#, listing.member()));
-        Ok(Payload { before, body: Text::Page(Arc::clone(page)), after: after.into() })
+        Ok(Payload { before, body: Text::Page(page), after: after.into() })
     }
 
     /// Reads a list, to notify clients if it has changed. Waits for no server that was never seen.
@@ -356,6 +366,8 @@ pub(crate) fn build(
         let changed = (kind == Kind::Tool).then(|| hub.catalog().overrides.shown(&id)).flatten();
         let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
         let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
+        let masked = hub.catalog().screens.shown_definition(server, definition);
+        let definition = masked.as_ref().unwrap_or(definition);
         let mapped = (maps_uris && kind == Kind::Tool)
             .then(|| uris.shown_in(server, definition, TOOL))
             .flatten();
@@ -386,23 +398,4 @@ pub(crate) fn build(
     }
     let until = hub.rules_change_at();
     ListSnapshot::new(hub, SnapshotParts { sources, pages, until, pins })
-}
-
-fn page_of(cursor: &Json) -> Option<usize> {
-    let text: String = cursor.read().ok()?;
-    text.strip_prefix('p')?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_our_own_cursors_are_read() {
-        let page = |text: &str| page_of(&Json::parse(text.to_owned()).unwrap());
-        assert_eq!(page(r#""p3""#), Some(3));
-        for odd in [r#""3""#, r#""p-1""#, r#""p""#, "3", "{}"] {
-            assert_eq!(page(odd), None, "{odd}");
-        }
-    }
 }

@@ -3,6 +3,7 @@
 //! A page refers to the bytes of the servers' lists. It is composed when it is sent, in parts if
 //! possible, else once for all concurrent readers.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -81,6 +82,24 @@ impl Page {
         let entry = Entry { text, renamed };
         self.size += entry.len();
         self.entries.push(entry);
+    }
+
+    /// The page with the member `key` added to the items that have none, by their own names; `None`
+    /// if there is nothing to add.
+    pub(crate) fn with_members(&self, key: &str, members: &HashMap<String, Json>) -> Option<Self> {
+        if members.is_empty() {
+            return None;
+        }
+        let mut page = Self::default();
+        for entry in &self.entries {
+            let [name, known] = object::peek(&entry.text, ["name", key]);
+            let name = name.as_ref().and_then(Json::text);
+            let member = name.and_then(|name| members.get(&*name)).filter(|_| known.is_none());
+            let text = member.and_then(|value| object::with_member(&entry.text, key, value).ok());
+            let shown = entry.renamed.as_ref().map(|renamed| ("name", &renamed.name));
+            page.push(text.unwrap_or_else(|| entry.text.clone()), shown);
+        }
+        Some(page)
     }
 
     /// The composed page. Concurrent readers share it.
@@ -236,6 +255,22 @@ mod tests {
         let parts: Vec<Bytes> = Parts::of(Arc::new(page.clone())).collect();
         assert_eq!(parts.concat(), text, "in parts as at once");
         String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_member_is_added_to_the_items_that_lack_it_and_the_others_stay() {
+        let mut page = Page::default();
+        page.push(json(r#"{"name":"a","x": 1.00}"#), None);
+        page.push(json(r#"{"name":"b", "m":0}"#), None);
+        page.push(json(r#"{"name":"c", "x":1}"#), None);
+        let members = |names: &[&str]| -> HashMap<String, Json> {
+            names.iter().map(|name| ((*name).to_owned(), json(r#"{"y":2.0}"#))).collect()
+        };
+        assert_eq!(page.with_members("m", &members(&[])).map(|page| whole(&page)), None);
+        let expected =
+            r#"[{"name":"a","x":1.00,"m":{"y":2.0}},{"name":"b", "m":0},{"name":"c", "x":1}]"#;
+        let shown = page.with_members("m", &members(&["a", "b", "other"]));
+        assert_eq!(shown.map(|page| whole(&page)).as_deref(), Some(expected));
     }
 
     #[test]

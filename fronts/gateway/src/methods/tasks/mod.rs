@@ -183,9 +183,8 @@ impl Gateway {
         let operator = &operator;
         let at = match object::get_string(params, "cursor") {
             None => 0,
-            Some(cursor) => cursor
-                .strip_prefix('t')
-                .and_then(|after| after.parse().ok())
+            Some(cursor) => self
+                .position(client, 't', &cursor)
                 .ok_or_else(|| Fault::invalid("`cursor` is unknown"))?,
         };
         let all = self.tasks.of(&Owner::of(client));
@@ -208,7 +207,7 @@ impl Gateway {
         });
         let tasks: Vec<Json> = join_all(page).await.into_iter().flatten().collect();
         let tasks = compose::array(&tasks);
-        let next = compose::string(&format!("t{}", at.saturating_add(PAGE)));
+        let next = compose::string(&self.cursor(client, 't', at.saturating_add(PAGE)));
         let mut members = vec![("tasks", &tasks)];
         if all.len() > at.saturating_add(PAGE) {
             members.push(("nextCursor", &next));

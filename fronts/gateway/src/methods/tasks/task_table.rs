@@ -61,7 +61,7 @@ pub(crate) struct TaskRecord<H = TaskHandle> {
 /// The owner of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Owner {
-    subject: String,
+    caller: String,
     /// The client, if it has a session. Without one, access needs the unguessable id.
     client: Option<u64>,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) fn of(client: &Client) -> Self {
         let number = client.era.has_sessions().then_some(client.number);
-        Self { subject: client.caller.subject.clone(), client: number }
+        Self { caller: client.caller.identity(), client: number }
     }
 }
 
@@ -256,8 +256,8 @@ impl<H> Table<H> {
 mod tests {
     use super::*;
 
-    fn owner(subject: &str, client: Option<u64>) -> Owner {
-        Owner { subject: subject.to_owned(), client }
+    fn owner(caller: &str, client: Option<u64>) -> Owner {
+        Owner { caller: caller.to_owned(), client }
     }
 
     fn adopt(tasks: &Tasks<()>, owner: &Owner, own: &str, now: u64) -> String {

@@ -2,11 +2,12 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use capstan_model::Caller;
 use futures::future::BoxFuture;
 use hyper::Response;
-use hyper::header::{HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 
@@ -38,11 +39,18 @@ pub enum Authentication<'a> {
     Wait(BoxFuture<'a, Result<Arc<Caller>, Unauthenticated>>),
 }
 
-/// The refusal of a request without valid credentials: status 401 with a challenge.
+/// The refusal of a request. Its text is the same whatever is wrong with the credentials.
 #[derive(Clone, Debug)]
-pub struct Unauthenticated {
-    /// The value of `WWW-Authenticate`.
-    pub challenge: HeaderValue,
+pub enum Unauthenticated {
+    /// It has no valid credentials: status 401 with this value of `WWW-Authenticate`.
+    Challenge(HeaderValue),
+    /// Its network has presented too many wrong credentials: status 429.
+    TooManyAttempts {
+        /// The time after which it may try again.
+        retry_after: Duration,
+    },
+    /// Its credentials cannot be checked at the moment: status 503.
+    Unavailable,
 }
 
 /// Accepts every request; callers differ only by their address.
@@ -61,8 +69,24 @@ impl RemotePeer {
 
 impl Unauthenticated {
     pub(crate) fn response(self) -> Response<Body> {
-        let mut response = body::refusal(StatusCode::UNAUTHORIZED, "authentication is required");
-        response.headers_mut().insert(WWW_AUTHENTICATE, self.challenge);
+        let (status, words, header, value) = match self {
+            Self::Challenge(challenge) => {
+                let words = "authentication is required";
+                (StatusCode::UNAUTHORIZED, words, WWW_AUTHENTICATE, challenge)
+            }
+            Self::TooManyAttempts { retry_after } => {
+                let seconds = retry_after.as_secs() + u64::from(retry_after.subsec_nanos() > 0);
+                let words = "too many attempts with wrong credentials; try again later";
+                (StatusCode::TOO_MANY_REQUESTS, words, RETRY_AFTER, HeaderValue::from(seconds))
+            }
+            Self::Unavailable => {
+                let words = "credentials cannot be checked at the moment; try again later";
+                let pause = HeaderValue::from_static("10");
+                (StatusCode::SERVICE_UNAVAILABLE, words, RETRY_AFTER, pause)
+            }
+        };
+        let mut response = body::refusal(status, words);
+        response.headers_mut().insert(header, value);
         response
     }
 }

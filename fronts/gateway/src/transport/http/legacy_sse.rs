@@ -113,7 +113,7 @@ pub(crate) async fn post(
     let Some(key) = key.and_then(|key| Key::parse(key.as_bytes())) else {
         return body::refusal(StatusCode::BAD_REQUEST, "`sessionId` is missing or unknown");
     };
-    let Some(older) = mcp.legacy_streams().find(key, &caller.subject) else {
+    let Some(older) = mcp.legacy_streams().find(key, caller) else {
         return body::refusal(StatusCode::NOT_FOUND, "there is no such session");
     };
     // Access may have been revoked since the stream was opened.
@@ -164,9 +164,9 @@ fn traced(head: &Parts, message: Message) -> Message {
 // === impl LegacyStreams ===
 
 impl LegacyStreams {
-    fn find(&self, key: Key, subject: &str) -> Option<Arc<LegacyStream>> {
+    fn find(&self, key: Key, caller: &Caller) -> Option<Arc<LegacyStream>> {
         let older = Arc::clone(self.table().get(&key)?);
-        (older.caller.subject == subject).then_some(older)
+        older.caller.is_same(caller).then_some(older)
     }
 
     /// Ends all streams after their pending requests are answered.

@@ -33,7 +33,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 pub use authenticator::{Anonymous, Authentication, Authenticator, RemotePeer, Unauthenticated};
 pub use mcp_endpoints::{McpEndpoints, NOT_FOUND};
 pub use response::body::Body;
-pub use routes::{Endpoint, HttpRequest, PublicEndpoint, Routes};
+pub use routes::{Endpoint, HttpRequest, PublicEndpoint, Routes, UnreadBody};
 pub use serve::{Site, serve};
 
 /// Settings of the HTTP transport.
@@ -55,6 +55,8 @@ pub struct HttpSettings {
     pub tls: Option<Tls>,
     /// True if anyone who can reach the address may call, also from other machines.
     pub insecure: bool,
+    /// True if callers are authenticated, so that other machines may reach the listening address.
+    pub authenticated: bool,
     /// Sizes and timeouts.
     pub limits: HttpLimits,
 }
@@ -178,8 +180,15 @@ impl HttpError {
 /// # Errors
 /// If the address cannot be bound or is not allowed, or the certificate is unusable.
 pub async fn bind(settings: HttpSettings) -> Result<Bound, HttpError> {
-    for address in [settings.listen].into_iter().chain(settings.metrics_listen) {
-        if !address.ip().to_canonical().is_loopback() && !settings.insecure {
+    // The metrics are public at an address of their own.
+    let is_guarded = settings.authenticated;
+    let addresses = [(Some(settings.listen), is_guarded), (settings.metrics_listen, false)];
+    for (address, is_guarded) in addresses {
+        if let Some(address) = address
+            && !address.ip().to_canonical().is_loopback()
+            && !settings.insecure
+            && !is_guarded
+        {
             return Err(HttpError::Exposed(address));
         }
     }
@@ -237,6 +246,7 @@ impl HttpSettings {
             allowed_origins: Vec::new(),
             tls: None,
             insecure: false,
+            authenticated: false,
             limits: HttpLimits::default(),
         }
     }

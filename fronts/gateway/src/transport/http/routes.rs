@@ -1,7 +1,9 @@
 //! The table of mounted routes, and the checks that every request passes before its endpoint.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use capstan_model::Caller;
 use futures::future::BoxFuture;
 use hyper::body::Incoming;
@@ -9,10 +11,11 @@ use hyper::http::StatusCode;
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 
+use crate::transport::http::HttpLimits;
 use crate::transport::http::authenticator::{Authentication, Authenticator, RemotePeer};
 use crate::transport::http::connection::connection_state::ConnectionState;
 use crate::transport::http::request::guard::Guard;
-use crate::transport::http::request::{cors, single_headers};
+use crate::transport::http::request::{cors, request_body, single_headers};
 use crate::transport::http::response::body::{self, Body};
 
 /// Mounted endpoints, each with its path. The first path that matches is used.
@@ -42,6 +45,8 @@ pub struct HttpRequest {
     pub body: Incoming,
     /// The part of the path that matched `{}`; empty for a path without one.
     pub segment: String,
+    /// The address of the peer.
+    pub peer: IpAddr,
     pub(crate) state: Arc<ConnectionState>,
 }
 
@@ -69,8 +74,19 @@ pub(crate) struct Router {
     pub(crate) routes: Routes,
 }
 
+/// A body that could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnreadBody {
+    /// It is larger than allowed.
+    TooLarge,
+    /// It broke off, did not arrive in time, or is compressed.
+    Broken,
+}
+
 enum Mount {
     Public(Box<dyn PublicEndpoint>),
+    /// Web pages of all origins may use it, and it answers preflight requests itself.
+    Open(Box<dyn PublicEndpoint>),
     Authenticated(Box<dyn Endpoint>),
 }
 
@@ -101,6 +117,13 @@ impl Routes {
         self.mount(path, Mount::Public(Box::new(endpoint)))
     }
 
+    /// Mounts an endpoint that web pages of all origins may use. It must not rely on cookies without
+    /// a check of its own, and answers preflight requests itself.
+    #[must_use]
+    pub fn open(self, path: &'static str, endpoint: impl PublicEndpoint + 'static) -> Self {
+        self.mount(path, Mount::Open(Box::new(endpoint)))
+    }
+
     fn mount(mut self, path: &'static str, mount: Mount) -> Self {
         self.mounts.push((Pattern::parse(path), mount));
         self
@@ -126,8 +149,13 @@ impl Router {
         if let Err(repeated) = single_headers::check(&head.headers) {
             return repeated.response(&head.headers);
         }
-        if let Err(foreign) = self.guard.check(&head) {
+        let is_open = matches!(self.routes.find(head.uri.path()), Some((Mount::Open(_), _)));
+        let checked = if is_open { self.guard.check_host(&head) } else { self.guard.check(&head) };
+        if let Err(foreign) = checked {
             return body::refusal(foreign.status(), foreign);
+        }
+        if is_open {
+            return self.route(head, body, connection).await;
         }
         let origin = match self.listener {
             Listener::Clients => self.guard.named_origin(&head),
@@ -149,9 +177,10 @@ impl Router {
             return body::refusal(StatusCode::NOT_FOUND, self.routes.not_found);
         };
         let segment = segment.to_owned();
+        let peer = from.address;
         match mount {
-            Mount::Public(endpoint) => {
-                endpoint.serve(HttpRequest { head, body, segment, state }).await
+            Mount::Public(endpoint) | Mount::Open(endpoint) => {
+                endpoint.serve(HttpRequest { head, body, segment, peer, state }).await
             }
             Mount::Authenticated(endpoint) => {
                 let authenticated = match self.authenticator.authenticate(&head, &from) {
@@ -160,11 +189,29 @@ impl Router {
                 };
                 match authenticated {
                     Ok(caller) => {
-                        endpoint.serve(HttpRequest { head, body, segment, state }, caller).await
+                        let request = HttpRequest { head, body, segment, peer, state };
+                        endpoint.serve(request, caller).await
                     }
                     Err(refused) => refused.response(),
                 }
             }
+        }
+    }
+}
+
+// === impl HttpRequest ===
+
+impl HttpRequest {
+    /// Reads the whole body, at most `max` bytes.
+    ///
+    /// # Errors
+    /// If it is too large or does not arrive.
+    pub async fn read_body(self, max: usize) -> Result<(Parts, Bytes), UnreadBody> {
+        let limits = HttpLimits { body: max, ..HttpLimits::default() };
+        match request_body::any(&self.head.headers, self.body, &limits).await {
+            Ok(body) => Ok((self.head, body)),
+            Err(request_body::Unread::TooLong(_)) => Err(UnreadBody::TooLarge),
+            Err(_) => Err(UnreadBody::Broken),
         }
     }
 }

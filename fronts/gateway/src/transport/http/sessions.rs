@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use capstan_model::Caller;
 
 use crate::fairness::fair_share::{FairShares, Peer, Share};
 use crate::transport::http::serve::SWEEPS;
@@ -96,18 +97,18 @@ impl Sessions {
         Ok(key)
     }
 
-    /// The session with this id, if it belongs to this subject and this endpoint.
+    /// The session with this id, if it belongs to this caller and this endpoint.
     ///
     /// Other callers must not learn that it exists.
     pub(crate) fn find(
         self: &Arc<Self>,
         key: Key,
-        subject: &str,
+        caller: &Caller,
         view: &View,
     ) -> Option<SessionGuard> {
         let session = Arc::clone(self.table().get(&key)?);
         let client = &session.client;
-        if client.caller().subject != subject || client.view() != view {
+        if !client.caller().is_same(caller) || client.view() != view {
             return None;
         }
         session.uses.fetch_add(1, Ordering::Relaxed);
@@ -161,14 +162,18 @@ impl Drop for SessionGuard {
 #[cfg(test)]
 mod tests {
     use capstan_hub::Session as Quota;
-    use capstan_model::Caller;
+    use capstan_model::Front;
     use capstan_wire::Json;
 
     use super::*;
     use crate::{ClientContext, Revision};
 
+    fn caller(subject: &str) -> Caller {
+        Caller::remote(subject, Vec::new())
+    }
+
     fn client(subject: &str) -> Arc<Client> {
-        let caller = Caller::remote(subject, Vec::new());
+        let caller = caller(subject);
         let context = ClientContext::new(Arc::new(caller), None, View::All);
         let (capabilities, quota) = (Json::empty_object(), Arc::new(Quota::new(None)));
         Arc::new(Client::new(Revision::V2025_11_25, capabilities, context, quota))
@@ -184,13 +189,17 @@ mod tests {
         };
         let key = add("ann").unwrap();
         let other = View::One("files".parse().unwrap());
-        assert!(sessions.find(key, "ann", &View::All).is_some());
+        assert!(sessions.find(key, &caller("ann"), &View::All).is_some());
         for (subject, view) in
             [("bob", &View::All), ("Ann", &View::All), ("", &View::All), ("ann", &other)]
         {
-            assert!(sessions.find(key, subject, view).is_none(), "{subject} {view:?}");
+            assert!(sessions.find(key, &caller(subject), view).is_none(), "{subject} {view:?}");
         }
-        assert!(sessions.find(Key::new().unwrap(), "ann", &View::All).is_none());
+        let admin = Caller::remote("ann", vec!["admin".to_owned()]);
+        assert!(sessions.find(key, &admin, &View::All).is_none(), "with other roles");
+        let here = Caller::named("ann", Front::Gateway);
+        assert!(sessions.find(key, &here, &View::All).is_none(), "another front");
+        assert!(sessions.find(Key::new().unwrap(), &caller("ann"), &View::All).is_none());
         add("bob").unwrap();
         assert_eq!(add("eve").err(), Some(Full));
         sessions.remove(key);
@@ -203,7 +212,7 @@ mod tests {
         let ann = client("ann");
         let place = sessions.place(Peer::of(ann.caller())).unwrap();
         let key = sessions.add(ann, place).unwrap();
-        let held = sessions.find(key, "ann", &View::All).unwrap();
+        let held = sessions.find(key, &caller("ann"), &View::All).unwrap();
         for _ in 0..SWEEPS * 3 {
             assert!(sessions.sweep().is_empty());
         }
@@ -212,7 +221,7 @@ mod tests {
             assert!(sessions.sweep().is_empty());
         }
         assert_eq!(sessions.sweep().len(), 1);
-        assert!(sessions.find(key, "ann", &View::All).is_none());
+        assert!(sessions.find(key, &caller("ann"), &View::All).is_none());
     }
 
     #[test]

@@ -110,7 +110,7 @@ async fn respond(
         caller_header::adopt(&head.headers, trace_headers::adopt(&head.headers, request.params));
     let contact = Contact::of(hint(&head.headers), &request.method, request.params.as_ref());
     if contact == Contact::Modern {
-        return match make_modern(post, caller, view, &request) {
+        return match make_modern(post, caller, view, &mut request) {
             Ok(client) => {
                 let ParsedRequest { id, method, params } = request;
                 let exchange = ask(mcp, accepts, &client, id, &method, params);
@@ -189,7 +189,7 @@ pub(crate) fn session(
         return Err(NoSession::Several);
     }
     let key = Key::parse(key.as_bytes()).ok_or(NoSession::Unknown)?;
-    mcp.sessions().find(key, &caller.subject, view).ok_or(NoSession::Unknown)
+    mcp.sessions().find(key, caller, view).ok_or(NoSession::Unknown)
 }
 
 /// True if the header declares a modern request.
@@ -219,14 +219,23 @@ fn make_modern(
     post: Post<'_>,
     caller: Arc<Caller>,
     view: View,
-    request: &ParsedRequest,
+    request: &mut ParsedRequest,
 ) -> Result<Arc<crate::Client>, Answer> {
     let Post { mcp, head, state } = post;
     let ParsedRequest { id, method, params } = request;
-    let mirrored = MirroredValues::read(method, params.as_ref());
     let mut context = mcp.gateway().stateless_context(caller, view);
     context.described = Some(Arc::clone(state.described()));
-    let meta = mirrored.meta.as_ref().map(|meta| context.read_meta(meta));
+    let call = params.as_ref().filter(|_| Method::is_call(method));
+    let cut = call.and_then(|params| state.described().cut(params));
+    let (mirrored, meta) = if let Some((meta, rest)) = cut {
+        let mirrored = MirroredValues::read_rest(method, &rest);
+        *params = Some(rest);
+        (mirrored, Some(meta))
+    } else {
+        let mirrored = MirroredValues::read(method, params.as_ref());
+        let meta = mirrored.meta.as_ref().map(|meta| context.read_meta(meta));
+        (mirrored, meta)
+    };
     let version = meta.as_ref().and_then(|meta| meta.version.as_ref()?.text());
     if let Some(version) = version {
         header_check::check_version(&head.headers, &version)

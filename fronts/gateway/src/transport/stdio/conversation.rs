@@ -14,6 +14,8 @@ use tokio::sync::mpsc;
 use crate::client::MAX_RUNNING;
 use crate::protocol::era::{Contact, Hint};
 use crate::protocol::messages::{cancelled, is_batch, messages, one};
+use crate::protocol::method::Method;
+use crate::protocol::request_meta::RequestMeta;
 use crate::transport::stdio::batch::{BatchId, Batches};
 use crate::transport::stdio::outbox::Outbox;
 use crate::{Answer, Client, ClientContext, Exchange, Gateway, Out, View};
@@ -169,11 +171,10 @@ impl Conversation {
         &mut self,
         id: RequestId,
         method: &str,
-        params: Option<Json>,
+        mut params: Option<Json>,
         batch: Option<BatchId>,
     ) {
-        let hint = if self.legacy.is_some() { Hint::Initialized } else { Hint::None };
-        let contact = Contact::of(hint, method, params.as_ref());
+        let (contact, meta) = self.contact(method, &mut params);
         if contact == Contact::Initialize {
             return self.initialize(id, params, batch);
         }
@@ -189,11 +190,16 @@ impl Conversation {
             (Contact::Legacy | Contact::Initialize, None) => {
                 return self.answer(Gateway::before_initialize(&id, method), batch);
             }
-            (Contact::Modern, _) if self.modern.contains_key(&id) => {
+            (Contact::Modern, _) if !self.modern.is_empty() && self.modern.contains_key(&id) => {
                 return self.answer(refuse("a request with this id is still running"), batch);
             }
             (Contact::Modern, _) => {
-                match self.gateway.modern(&id, params.as_ref(), self.context.clone()) {
+                let context = self.context.clone();
+                let client = match meta {
+                    Some(meta) => self.gateway.described(&id, Some(meta), context),
+                    None => self.gateway.modern(&id, params.as_ref(), context),
+                };
+                match client {
                     Ok(client) => client,
                     Err(answer) => return self.answer(answer, batch),
                 }
@@ -208,6 +214,24 @@ impl Conversation {
         }
         let exchange = self.gateway.request(&client, id.clone(), method, params);
         self.wait_for(Box::new(Running { id, exchange, batch, modern }));
+    }
+
+    /// Detects the era of a request. If its client is described as before, the description is taken
+    /// out of the params, and returned as it was read then.
+    fn contact(
+        &self,
+        method: &str,
+        params: &mut Option<Json>,
+    ) -> (Contact, Option<Arc<RequestMeta>>) {
+        let call = params.as_ref().filter(|_| Method::is_call(method));
+        let last = self.context.described.as_ref();
+        let cut = call.and_then(|params| last?.cut(params));
+        if let Some((meta, rest)) = cut.filter(|(meta, _)| meta.version.is_some()) {
+            *params = Some(rest);
+            return (Contact::Modern, Some(meta));
+        }
+        let hint = if self.legacy.is_some() { Hint::Initialized } else { Hint::None };
+        (Contact::of(hint, method, params.as_ref()), None)
     }
 
     fn initialize(&mut self, id: RequestId, params: Option<Json>, batch: Option<BatchId>) {

@@ -59,7 +59,20 @@ impl Guard {
         }
     }
 
+    /// Checks the host and the origin.
     pub(crate) fn check(&self, head: &Parts) -> Result<(), Foreign> {
+        self.check_host(head)?;
+        if !head.headers.contains_key(ORIGIN) {
+            return Ok(());
+        }
+        match only(&head.headers, &ORIGIN) {
+            Some(origin) if self.may_call(origin) => Ok(()),
+            Some(_) | None => Err(Foreign::Origin),
+        }
+    }
+
+    /// Checks the host only.
+    pub(crate) fn check_host(&self, head: &Parts) -> Result<(), Foreign> {
         // A request line with a complete URL names the host too; then both must be valid.
         let line = head.uri.authority().map(Authority::as_str);
         let host = only(&head.headers, &HOST).ok_or(Foreign::NoHost)?;
@@ -69,13 +82,7 @@ impl Guard {
                 return Err(Foreign::Host);
             }
         }
-        if !head.headers.contains_key(ORIGIN) {
-            return Ok(());
-        }
-        match only(&head.headers, &ORIGIN) {
-            Some(origin) if self.may_call(origin) => Ok(()),
-            Some(_) | None => Err(Foreign::Origin),
-        }
+        Ok(())
     }
 
     /// The origin of a request, if the operator allows it by name.

@@ -53,6 +53,13 @@ impl MirroredValues {
         Self { meta, key, name: name.filter(|_| key.is_some()), method }
     }
 
+    /// Reads params whose `_meta` was taken out.
+    pub(crate) fn read_rest(method: &str, params: &Json) -> Self {
+        let method = Method::of(method, Revision::LATEST);
+        let key = method.and_then(Method::name_key);
+        Self { meta: None, key, name: key.and_then(|key| object::get(params, key)), method }
+    }
+
     /// The member that should contain the name, if it is not a string.
     pub(crate) fn no_text(&self) -> Option<&'static str> {
         self.key.filter(|_| self.name.as_ref().is_some_and(|name| name.text().is_none()))

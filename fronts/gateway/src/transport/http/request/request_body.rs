@@ -65,6 +65,17 @@ pub(crate) async fn body(
     if has_kind && !is_json(headers) {
         return Err(Unread::Kind);
     }
+    let text = any(headers, body, limits).await?;
+    let is_json = || Json::parse(text.clone()).is_ok() && check_depth(&text).is_ok();
+    if !has_kind && is_json() { Err(Unread::Kind) } else { Ok(text) }
+}
+
+/// Reads the complete body, whatever it contains.
+pub(crate) async fn any(
+    headers: &HeaderMap,
+    body: Incoming,
+    limits: &HttpLimits,
+) -> Result<Bytes, Unread> {
     let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
     if !headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
         return Err(Unread::Packed);
@@ -74,14 +85,10 @@ pub(crate) async fn body(
     }
     let mut read = pin!(read(body, limits.body));
     // Most bodies arrive with their head and need no timer.
-    let text = match poll!(read.as_mut()) {
-        Poll::Ready(read) => read?,
-        Poll::Pending => {
-            time::timeout(limits.body_wait, read).await.unwrap_or(Err(Unread::Late))?
-        }
-    };
-    let is_json = || Json::parse(text.clone()).is_ok() && check_depth(&text).is_ok();
-    if !has_kind && is_json() { Err(Unread::Kind) } else { Ok(text) }
+    match poll!(read.as_mut()) {
+        Poll::Ready(read) => read,
+        Poll::Pending => time::timeout(limits.body_wait, read).await.unwrap_or(Err(Unread::Late)),
+    }
 }
 
 async fn read(mut body: Incoming, max: usize) -> Result<Bytes, Unread> {

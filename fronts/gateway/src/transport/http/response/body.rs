@@ -185,7 +185,8 @@ impl hyper::body::Body for Body {
             },
             Kind::Streamed(streamed) => match ready!(streamed.0.poll_next(cx)).transpose() {
                 Ok(piece) => piece,
-                // Only a cut connection shows the client that the answer is incomplete.
+                // The server broke off. Only a cut connection shows the client that the answer is
+                // incomplete.
                 Err(cut) => return Poll::Ready(Some(Err(cut))),
             },
         };

@@ -1,0 +1,20 @@
+//! Conversations with a language model that calls the tools of servers.
+//!
+//! [`Chat`] runs the turns of a conversation; `toolbox` offers tools and calls them on the road;
+//! `parts` turns results of servers into parts of messages; [`Conversation`] is what was said, kept
+//! line by line in a [`ConversationStore`]; `compaction` shortens it before the model's limit.
+//!
+//! **Invariant:** a conversation that is sent has a result for each call, also after a crash.
+
+mod compaction;
+mod conversation;
+mod engine;
+mod parts;
+mod toolbox;
+#[cfg(test)]
+mod tests;
+
+pub use conversation::{Conversation, ConversationStore};
+pub use engine::{CallReport, Chat, ChatLimits, Outcome, TurnEvent, Watch};
+pub use parts::{MAX_INLINE, inlined, of_prompt, of_resource, of_tool, summary};
+pub use toolbox::{HubToolbox, Offer, ToolAnswer, Toolbox};
