@@ -14,6 +14,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use std::{fs, thread};
 
 use capstan_testkit::{Ended, World};
@@ -93,38 +95,61 @@ fn run(program: &str, words: &[&str]) {
     assert!(Command::new(program).args(words).status().unwrap().success(), "{program} {words:?}");
 }
 
-/// Takes note of connections at every address.
-struct Listener(TcpListener);
+/// Counts and closes connections at every address.
+struct Listener {
+    port: u16,
+    accepting: Arc<Mutex<Accepting>>,
+}
+
+struct Accepting {
+    listener: TcpListener,
+    count: usize,
+}
 
 impl Listener {
     fn new() -> Self {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
-        Self(listener)
+        let port = listener.local_addr().unwrap().port();
+        let accepting = Arc::new(Mutex::new(Accepting { listener, count: 0 }));
+        // Closes connections at once, so that no client waits for an answer.
+        let shared = Arc::downgrade(&accepting);
+        thread::spawn(move || {
+            while let Some(accepting) = shared.upgrade() {
+                accepting.lock().unwrap().accept();
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        Self { port, accepting }
     }
 
     fn at(&self, url: &str) -> String {
-        url.replace("PORT", &self.0.local_addr().unwrap().port().to_string())
+        url.replace("PORT", &self.port.to_string())
     }
 
-    /// How many connections were made since the last time, by a process that has ended.
+    /// The number of connections since the last call, by a process that has ended.
     fn connections(&self) -> usize {
-        let accepted = || match self.0.accept() {
-            Ok(stream) => Some(stream),
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::WouldBlock);
-                None
+        let mut accepting = self.accepting.lock().unwrap();
+        accepting.accept();
+        std::mem::take(&mut accepting.count)
+    }
+}
+
+impl Accepting {
+    fn accept(&mut self) {
+        loop {
+            match self.listener.accept() {
+                Ok(_) => self.count += 1,
+                Err(error) => return assert_eq!(error.kind(), ErrorKind::WouldBlock),
             }
-        };
-        std::iter::from_fn(accepted).count()
+        }
     }
 }
 
 /// Lists the tools of a server with this entry.
 fn tools(entry: &str) -> Ended {
     let world = World::new();
-    // What accepts and never answers is not waited for.
-    world.write_user_config(&format!("[servers.s]\nstartup_timeout = \"300ms\"\n{entry}\n"));
+    world.write_user_config(&format!("[servers.s]\n{entry}\n"));
     world.capstan(["tools", "s", "--json"]).run()
 }
 
