@@ -46,6 +46,8 @@ fn collect(folder: &Path, prefix: &str, found: &mut Vec<File>) -> io::Result<()>
         if kind.is_dir() && ours(&name) {
             collect(&entry.path(), &format!("{path}/"), found)?;
         } else if kind.is_file()
+            // In a linked work tree, `.git` is a file with the place of the repository.
+            && name != ".git"
             && let Ok(text) = String::from_utf8(fs::read(entry.path())?)
         {
             found.push(File { path, text });
