@@ -247,7 +247,7 @@ impl Assembly {
             name: entry.name.clone(),
             url: Secret::new(remote.url.clone()),
             headers: secrets::known_headers(server, remote),
-            login: self.logins.of(entry, server, remote).map(|login| {
+            login: self.logins.of(self.config(), entry, server, remote).map(|login| {
                 let login: Arc<dyn Credentials> = Arc::new(login);
                 LoginCredentials(login)
             }),

@@ -7,10 +7,13 @@ use capstan_app::{
     AppError, ErrorKind, LoginPage, LoginState, Logins, Logout, Revocation, Secrets, Setup,
     WantedLogin, WantedLogout, secrets, server_settings,
 };
-use capstan_config::{ClientAuth, Grant, Kind, OAuth, OAuthConfig, Remote, Server, ServerEntry};
+use capstan_config::{
+    ClientAuth, Config, Grant, Kind, OAuth, OAuthConfig, Remote, Server, ServerEntry,
+};
 use capstan_hub::ports::{BoxFuture, Clock, LoginPerson, Vault};
+use capstan_import::logins::ForeignLogin;
 use capstan_login::{
-    LoggedIn, Login, LoginError, LoginRequest, LoginSettings, OAuthSettings, Revoke,
+    ForeignTokens, LoggedIn, Login, LoginError, LoginRequest, LoginSettings, OAuthSettings, Revoke,
 };
 use capstan_model::{Secret, ServerName};
 use jiff::Timestamp;
@@ -34,6 +37,7 @@ impl ServerLogins {
     /// The login to a server; `None` if its credentials are configured, or it must have none.
     pub(crate) fn of(
         &self,
+        config: &Config,
         entry: &ServerEntry,
         server: &Server,
         remote: &Remote,
@@ -44,7 +48,7 @@ impl ServerLogins {
             return None;
         }
         // An invalid address fails when the server is connected to, with a better error.
-        let login = self.create(entry, server, remote).ok()?;
+        let login = self.create(config, entry, server, remote).ok()?;
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         used.insert(entry.name.clone(), login.clone());
         drop(used);
@@ -53,16 +57,19 @@ impl ServerLogins {
 
     fn create(
         &self,
+        config: &Config,
         entry: &ServerEntry,
         server: &Server,
         remote: &Remote,
     ) -> Result<Login, LoginError> {
+        let document = config.gateway.client_document();
+        let oauth = server.oauth_config.as_ref().map(oauth).unwrap_or_default();
         let settings = LoginSettings {
             server: entry.name.clone(),
             url: Secret::new(remote.url.clone()),
             addresses: server_settings::addresses(entry, server),
             login: server.login.clone(),
-            oauth: server.oauth_config.as_ref().map(oauth).unwrap_or_default(),
+            oauth: OAuthSettings { document, ..oauth },
         };
         Login::new(settings, Arc::clone(&self.vault), Arc::clone(&self.clock))
     }
@@ -77,7 +84,7 @@ impl ServerLogins {
     ) -> Result<Result<Login, LoginError>, AppError> {
         let config = &setup.loaded.config;
         if !secrets::must_be_resolved(server) {
-            return Ok(self.create(entry, server, remote));
+            return Ok(self.create(config, entry, server, remote));
         }
         let resolved = self.secrets.resolve(config, entry).await.map_err(AppError::config)?;
         let entry = resolved.entry.unwrap_or_else(|| entry.clone());
@@ -86,7 +93,7 @@ impl ServerLogins {
             Kind::Http(remote) | Kind::Sse(remote) => remote,
             Kind::Stdio(_) | Kind::Cli(_) | Kind::OpenApi(_) => remote,
         };
-        Ok(self.create(&entry, server, remote))
+        Ok(self.create(config, &entry, server, remote))
     }
 
     /// The login that a person means.
@@ -171,6 +178,27 @@ impl Logins for ServerLogins {
         })
     }
 
+    fn take_over<'a>(
+        &'a self,
+        setup: &'a Setup,
+        server: &'a ServerName,
+        foreign: &'a ForeignLogin,
+    ) -> BoxFuture<'a, Result<Option<LoginState>, AppError>> {
+        Box::pin(async move {
+            let found = self.find(setup, server, None).await?;
+            let tokens = ForeignTokens {
+                client: foreign.client.as_ref().map(|client| client.id.clone()),
+                client_secret: foreign.client.as_ref().and_then(|client| client.secret.clone()),
+                access: foreign.access.clone(),
+                refresh: foreign.refresh.clone(),
+                expires: foreign.expires,
+            };
+            let taken = found.take_over(tokens).await;
+            let taken = taken.map_err(|error| failure(server, &error))?;
+            Ok(taken.map(|taken| state(server, Self::login_name(setup, server, None), taken)))
+        })
+    }
+
     fn status<'a>(
         &'a self,
         setup: &'a Setup,
@@ -211,6 +239,7 @@ fn oauth(config: &OAuthConfig) -> OAuthSettings {
     let config = config.clone();
     OAuthSettings {
         client_id: config.client_id,
+        document: None,
         client_secret: config.client_secret,
         private_key: config.private_key,
         client_auth: config.client_auth.map(client_auth),

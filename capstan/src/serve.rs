@@ -1,9 +1,11 @@
 //! Runs the gateway: a hub for other programs, and the transport by which they reach it.
 //!
-//! `auth` authenticates callers, with the tokens of `own_authorization` too, `served` replaces the hub on a reload, `supervise` starts and stops servers, `watch` triggers
+//! `auth` authenticates callers, with the tokens of `own_authorization` too, `client_document` says
+//! who we are as a client of authorization servers, `served` replaces the hub on a reload, `supervise` starts and stops servers, `watch` triggers
 //! reloads.
 
 mod auth;
+mod client_document;
 mod own_authorization;
 mod served;
 mod supervise;
@@ -24,7 +26,7 @@ use capstan_app::reload::{LiveConfig, Reloading, Transport};
 use capstan_app::{AppError, Environment, Selection, Setup};
 use capstan_audit::Background;
 use capstan_cli::serving::{Face, HttpFace, Protection, Ready, Serve, Serving};
-use capstan_config::{Config, GatewayLimits};
+use capstan_config::{Config, GatewayLimits, Loaded};
 use capstan_gateway::http::{
     self, Anonymous, Bound, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
 };
@@ -41,6 +43,7 @@ use crate::control;
 use crate::files::CacheFolder;
 use crate::telemetry::Telemetry;
 use auth::GatewayAuth;
+use client_document::ClientDocument;
 use served::Served;
 pub(crate) use supervise::Supervised;
 
@@ -62,8 +65,23 @@ const WATCH: Duration = Duration::from_secs(1);
 /// Completes when it is time to stop.
 type Stopping = Shared<BoxFuture<'static, ()>>;
 
+/// What is served over HTTP.
+struct OverHttp {
+    bound: Bound,
+    auth: Option<Arc<GatewayAuth>>,
+    document: Option<ClientDocument>,
+}
+
 /// Announces that the gateway accepts clients.
 type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
+
+// === impl OverHttp ===
+
+impl OverHttp {
+    fn of(bound: Option<Bound>, auth: Option<Arc<GatewayAuth>>, loaded: &Loaded) -> Option<Self> {
+        bound.map(|bound| Self { bound, auth, document: ClientDocument::of(loaded) })
+    }
+}
 
 impl Serve for Adapters {
     fn serve<'a>(
@@ -127,7 +145,7 @@ async fn serve(
             let hurried = hurried(Arc::clone(&gateway), stopping.clone(), stop);
             tokio::select! {
                 biased;
-                served = run(gateway, bound.map(|bound| (bound, auth)), (stopping, ready)) => served,
+                served = run(gateway, OverHttp::of(bound, auth, loaded), (stopping, ready)) => served,
                 () = hurried => Ok(()),
             }
         }
@@ -188,11 +206,11 @@ async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFut
 /// Serves clients until told to stop, or until the only client is gone.
 async fn run(
     gateway: Arc<Gateway>,
-    bound: Option<(Bound, Option<Arc<GatewayAuth>>)>,
+    over_http: Option<OverHttp>,
     (stop, ready): (Stopping, Announce<'_>),
 ) -> Result<(), AppError> {
     let watched = watch(Arc::clone(&gateway));
-    match bound {
+    match over_http {
         None => {
             let (input, output) = stdio::streams::standard();
             // The process that started us; it may do what the operator's rules allow a client.
@@ -204,7 +222,7 @@ async fn run(
                 never = watched => match never {},
             }
         }
-        Some((bound, auth)) => {
+        Some(OverHttp { bound, auth, document }) => {
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
             let exposed = (!bound.address().ip().to_canonical().is_loopback())
                 .then(|| format!("{}://{}/mcp", bound.scheme(), bound.address()));
@@ -213,7 +231,7 @@ async fn run(
             let ways = auth.as_ref().map(|auth| auth.ways()).unwrap_or_default();
             let protection = Protection { ways, encrypted: bound.scheme() == "https" };
             let announced = ready(Ready { hub: gateway.hub(), url, exposed, metrics, protection });
-            let site = site(&gateway, &bound, auth);
+            let site = site(&gateway, &bound, auth, document);
             tokio::select! {
                 biased;
                 () = http::serve(bound, site, stop) => {}
@@ -225,12 +243,21 @@ async fn run(
 }
 
 /// The HTTP site: the routes, and the authenticator of their callers.
-fn site(gateway: &Arc<Gateway>, bound: &Bound, auth: Option<Arc<GatewayAuth>>) -> Site {
+fn site(
+    gateway: &Arc<Gateway>,
+    bound: &Bound,
+    auth: Option<Arc<GatewayAuth>>,
+    document: Option<ClientDocument>,
+) -> Site {
     let mcp = McpEndpoints::new(gateway, bound.limits());
     let routes = mcp.mount(Routes::new(http::NOT_FOUND));
     let routes = match bound.metrics_address() {
         Some(_) => http::pages::mount_without_metrics(routes, gateway),
         None => http::pages::mount(routes, gateway),
+    };
+    let routes = match document {
+        Some(document) => document.mount(routes),
+        None => routes,
     };
     match auth {
         Some(auth) => Site { mcp, routes: auth.mount(routes), authenticator: auth },

@@ -1,6 +1,10 @@
 //! The command line in a real terminal of 80 by 24: tables, spinner, questions, Ctrl-C, colours.
 
-#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions, not their helpers"
+)]
 
 #[path = "terminal/adopt.rs"]
 mod adopt;
@@ -14,6 +18,11 @@ mod chat;
 mod edit;
 #[path = "terminal/import.rs"]
 mod import;
+#[path = "terminal/login.rs"]
+mod login;
+#[path = "web/peer.rs"]
+#[expect(dead_code, reason = "not every test needs all of it")]
+mod peer;
 #[path = "terminal/picture.rs"]
 mod picture;
 

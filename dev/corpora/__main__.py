@@ -9,6 +9,7 @@ from pathlib import Path
 import env
 import http_edge
 import jsonrpc
+import oauth
 import sse
 import ssrf
 from common import Report
@@ -19,6 +20,7 @@ CORPORA = {
     "jsonrpc": ("jsonrpc_malformed.jsonl", jsonrpc.run),
     "sse": ("sse_malformed.jsonl", sse.run),
     "env": ("secret_env.jsonl", env.run),
+    "oauth": ("oauth_attacks.jsonl", oauth.run),
 }
 
 
@@ -71,7 +73,7 @@ def main():
             return 2
         report.corpus = name
         rows = read(folder, file, given.only)
-        if name == "ssrf":
+        if name in ("ssrf", "oauth"):
             run(rows, binary, report, given)
         else:
             run(rows, binary, report)

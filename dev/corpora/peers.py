@@ -83,7 +83,7 @@ class Peer:
                 reply(self, 200, b"")
 
             def do_POST(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                body = self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 peer.requests.append((time.monotonic(), "POST", self.path, dict(self.headers), body))
                 try:
                     message = json.loads(body)

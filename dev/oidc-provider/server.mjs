@@ -1,6 +1,7 @@
 // An authorization server (npm oidc-provider) and an MCP server behind it, in one process.
 //
-//     server.mjs [SECONDS]    access tokens are valid for so long
+//     server.mjs [SECONDS [documents]]    access tokens are valid for so long; with `documents`, a client ID may be
+//                                         the address of a metadata document, also on this machine
 //
 // Says `listening on URL` on stderr. `POST /expire` makes all access tokens invalid; `GET /counts`
 // tells how often people logged in, tokens were refreshed and refresh tokens were used twice;
@@ -13,7 +14,8 @@ const installed = createRequire(`${process.env.CAPSTAN_DEV_DIR}/oidc/`).resolve(
 const { Provider } = await import(pathToFileURL(installed));
 
 const lifetime = Number(process.argv[2] ?? 3600);
-const counts = { logins: 0, refreshes: 0, rejected: 0, calls: 0, refused: 0 };
+const readsDocuments = process.argv[3] === 'documents';
+const counts = { registrations: 0, documents: 0, logins: 0, refreshes: 0, rejected: 0, calls: 0, refused: 0 };
 // All that must never be written anywhere but into the vault.
 const secrets = new Set();
 const issued = new Set();
@@ -91,9 +93,15 @@ const origin = `http://127.0.0.1:${server.address().port}`;
 provider = new Provider(origin, {
   scopes: ['openid', 'offline_access', 'tools'],
   clients: [],
+  // Without its guard, which refuses addresses of this machine.
+  fetch: (url, { dispatcher, ...options }) => {
+    counts.documents += 1;
+    return fetch(url, options);
+  },
   features: {
     devInteractions: { enabled: true },
     registration: { enabled: true },
+    clientIdMetadataDocument: { enabled: readsDocuments, ack: 'draft-02' },
     revocation: { enabled: true },
     deviceFlow: { enabled: true },
     resourceIndicators: {
@@ -119,6 +127,9 @@ provider.on('grant.success', ({ oidc, body }) => {
   }
   if (grant === 'authorization_code') counts.logins += 1;
   if (grant === 'refresh_token') counts.refreshes += 1;
+});
+provider.on('registration_create.success', () => {
+  counts.registrations += 1;
 });
 provider.on('grant.error', (_, error) => {
   counts.rejected += 1;

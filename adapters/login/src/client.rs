@@ -88,7 +88,8 @@ fn is_document(id: &str) -> bool {
 // === impl Client ===
 
 impl Client {
-    fn public(id: &str) -> Self {
+    /// A client without a secret.
+    pub(crate) fn public(id: &str) -> Self {
         Self {
             id: id.to_owned(),
             secret: None,
@@ -105,6 +106,25 @@ impl Client {
         let secret = secret.map(|secret| secret.reveal().clone());
         // Its secret is its own, not that of the client at the authorization server.
         Self { secret, auth, registered: true, ..Self::public(id) }
+    }
+
+    /// A client that another program has registered.
+    pub(crate) fn imported(
+        id: &str,
+        secret: Option<Secret<String>>,
+        discovered: &Discovered,
+    ) -> Self {
+        let methods = discovered.auth_methods.as_deref();
+        let takes = |word: &str| methods.is_some_and(|all| all.iter().any(|one| one == word));
+        let auth = match &secret {
+            None => ClientAuth::None,
+            Some(_) if takes("client_secret_basic") && !takes("client_secret_post") => {
+                ClientAuth::Basic
+            }
+            Some(_) => ClientAuth::Post,
+        };
+        let secret = secret.map(|secret| secret.reveal().clone());
+        Self { auth, secret, registered: true, ..Self::public(id) }
     }
 
     /// The client of the configuration. Its secrets are not stored with it.

@@ -16,10 +16,11 @@ use crate::discovery::{Discovered, discover};
 use crate::enterprise::{self, add_scopes};
 use crate::entry::Entry;
 use crate::error::LoginError;
+use crate::login::ForeignTokens;
 use crate::settings::{Grant, OAuthSettings};
 use crate::token::{self, Granted, TokenRequest};
 use crate::web::{Web, is_code, words};
-use crate::{device, random};
+use crate::{device, document, random};
 
 /// The scope that asks for a refresh token.
 const OFFLINE: &str = "offline_access";
@@ -52,10 +53,21 @@ pub(crate) struct Flow<'a> {
     pub(crate) old: Option<Entry>,
 }
 
-/// A client, and whether it was registered for an earlier login.
+/// A client, and where it comes from.
 struct Chosen {
     client: Client,
-    is_reused: bool,
+    origin: Origin,
+}
+
+/// The origin of a client.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Configured,
+    /// Our metadata document.
+    Document,
+    /// Registered for an earlier login.
+    Reused,
+    Registered,
 }
 
 // === impl Flow ===
@@ -81,6 +93,23 @@ impl Flow<'_> {
             }
         };
         Ok(self.entry(&discovered, client, &scopes, granted))
+    }
+
+    /// Makes an entry of the tokens of another program, which go only where the server and its
+    /// authorization server say now.
+    pub(crate) async fn take_over(&self, tokens: ForeignTokens) -> Result<Entry, LoginError> {
+        let now = self.clock.now().as_second();
+        let ForeignTokens { client, client_secret, access, refresh, expires } = tokens;
+        // Without its client, a refresh token is worth nothing.
+        let refresh = refresh.filter(|_| client.is_some());
+        if refresh.is_none() && expires.is_some_and(|expires| expires <= now) {
+            return Err(LoginError::Settings("the imported login has expired".to_owned()));
+        }
+        let granted = Granted::imported(access, refresh, expires)
+            .ok_or_else(|| LoginError::Settings("the imported token cannot be sent".to_owned()))?;
+        let discovered = discover(self.web, self.settings, self.challenge.as_ref()).await?;
+        let client = Client::imported(&client.unwrap_or_default(), client_secret, &discovered);
+        Ok(self.entry(&discovered, client, &[], granted))
     }
 
     /// Logs a person in.
@@ -116,7 +145,7 @@ impl Flow<'_> {
             return Err(LoginError::NotOffered("it has no codes for devices".to_owned()));
         };
         for attempt in 1..=ATTEMPTS {
-            let chosen = self.client(discovered, None).await?;
+            let chosen = self.client(discovered, None, attempt).await?;
             let request = self.request(discovered, &chosen.client);
             match device::log_in(&request, at, discovered, scopes, person).await {
                 Ok(granted) => return Ok(self.entry(discovered, chosen.client, scopes, granted)),
@@ -135,7 +164,7 @@ impl Flow<'_> {
     ) -> Result<Entry, LoginError> {
         for attempt in 1..=ATTEMPTS {
             let callback = self.listen(discovered, wish).await?;
-            let chosen = self.client(discovered, Some(&callback.redirect_uri)).await?;
+            let chosen = self.client(discovered, Some(&callback.redirect_uri), attempt).await?;
             let asked = self.ask(discovered, scopes, &chosen.client, &callback, person);
             let result = match timeout(wish.wait, asked).await {
                 Ok(result) => result,
@@ -162,12 +191,19 @@ impl Flow<'_> {
     ) -> Result<(), LoginError> {
         // A page that rejects the client tells only the person, who then does not come back.
         let is_suspect = error.is_client_unknown() || matches!(error, LoginError::TimedOut(_));
-        if let (true, true, Some(issuer)) = (chosen.is_reused, is_suspect, &discovered.issuer) {
-            Client::forget(self.vault, issuer).await?;
-            if error.is_client_unknown() && attempt < ATTEMPTS {
-                debug!("the registered client was rejected; another one is registered");
-                return Ok(());
+        let can_change = match chosen.origin {
+            Origin::Configured | Origin::Registered => false,
+            Origin::Document => discovered.registration.is_some(),
+            Origin::Reused => {
+                if let (true, Some(issuer)) = (is_suspect, &discovered.issuer) {
+                    Client::forget(self.vault, issuer).await?;
+                }
+                discovered.issuer.is_some()
             }
+        };
+        if can_change && error.is_client_unknown() && attempt < ATTEMPTS {
+            debug!("the client was rejected; another one is registered");
+            return Ok(());
         }
         Err(error)
     }
@@ -194,26 +230,48 @@ impl Flow<'_> {
     }
 
     /// The client to use; a registered one is used again only with the callback it was registered
-    /// for.
+    /// for. Another attempt does not use our metadata document again.
     async fn client(
         &self,
         discovered: &Discovered,
         redirect_uri: Option<&str>,
+        attempt: usize,
     ) -> Result<Chosen, LoginError> {
+        if attempt == 1
+            && let Some(client) = self.own_document(discovered, redirect_uri).await
+        {
+            return Ok(Chosen { client, origin: Origin::Document });
+        }
         let at = match Choice::of(discovered, self.settings)? {
-            Choice::Known(client) => return Ok(Chosen { client, is_reused: false }),
+            Choice::Known(client) => return Ok(Chosen { client, origin: Origin::Configured }),
             Choice::Register(at) => at,
         };
         let stored = self.stored_client(discovered).await?;
         if let Some(client) = stored.filter(|client| client.redirect_uri.as_deref() == redirect_uri)
         {
-            return Ok(Chosen { client, is_reused: true });
+            return Ok(Chosen { client, origin: Origin::Reused });
         }
         let client = Client::register(self.web, &at, discovered, redirect_uri).await?;
         if let Some(issuer) = &discovered.issuer {
             client.store(self.vault, issuer).await?;
         }
-        Ok(Chosen { client, is_reused: false })
+        Ok(Chosen { client, origin: Origin::Registered })
+    }
+
+    /// Our metadata document as a client, if both sides can use it.
+    async fn own_document(
+        &self,
+        discovered: &Discovered,
+        redirect_uri: Option<&str>,
+    ) -> Option<Client> {
+        let settings = self.settings;
+        // Who names a client or an endpoint for registration wants that one.
+        let is_free = settings.client_id.is_none() && settings.registration_url.is_none();
+        // The document is for logins with a browser.
+        let (address, callback) = (settings.document.as_deref()?, redirect_uri?);
+        let is_usable = is_free && discovered.reads_documents;
+        (is_usable && document::serves(self.web, address, callback).await)
+            .then(|| Client::public(address))
     }
 
     async fn stored_client(&self, discovered: &Discovered) -> Result<Option<Client>, LoginError> {

@@ -1,7 +1,7 @@
 //! Logins to servers: OAuth, from discovery to refresh.
 //!
 //! Read in this order: [`settings`] is the configuration of one server's login, `discovery` finds
-//! its authorization server, `client` registers us there, `flow` logs a person in (`callback`
+//! its authorization server, `client` registers us there, `document` is what we publish instead, `flow` logs a person in (`callback`
 //! receives the browser, `device` is for machines without one), `token` requests tokens, `entry`
 //! stores them, `renewal` renews them, `login` puts them into requests. `web` sends all requests,
 //! `challenge` reads refusals, `assertion` and `enterprise` are for grants without a person.
@@ -17,6 +17,7 @@ mod web;
 mod challenge;
 mod discovery;
 mod client;
+mod document;
 mod assertion;
 mod token;
 mod enterprise;
@@ -27,7 +28,8 @@ mod flow;
 mod renewal;
 mod login;
 
+pub use document::{callback_at, client_document};
 pub use error::LoginError;
 pub use flow::LoginRequest;
-pub use login::{LoggedIn, LoggedOut, Login, LoginStatus, Revoke};
+pub use login::{ForeignTokens, LoggedIn, LoggedOut, Login, LoginStatus, Revoke};
 pub use settings::{ClientAuth, Grant, LoginSettings, OAuthSettings};

@@ -10,6 +10,7 @@ use capstan_http::{
     Applied, Challenge, Challenged, Credentials, HttpError, HttpRequest, StatusCode,
 };
 use capstan_hub::ports::{Clock, LoginPerson, Vault, VaultPlace};
+use capstan_model::Secret;
 use capstan_safety::mask::Masker;
 use futures::FutureExt;
 
@@ -40,6 +41,21 @@ pub struct LoggedIn {
     pub renews: bool,
     /// The place of the tokens.
     pub place: VaultPlace,
+}
+
+/// Tokens that another program was granted for a server.
+#[derive(Clone, Debug)]
+pub struct ForeignTokens {
+    /// The client that it has registered.
+    pub client: Option<String>,
+    /// The secret of the client.
+    pub client_secret: Option<Secret<String>>,
+    /// The access token.
+    pub access: Secret<String>,
+    /// The refresh token.
+    pub refresh: Option<Secret<String>>,
+    /// The time of expiry, in seconds since 1970.
+    pub expires: Option<i64>,
 }
 
 /// The state of a login.
@@ -127,6 +143,22 @@ impl Login {
         drop(lock);
         inner.set(Known::Nothing);
         Ok(LoggedOut { was_logged_in, revoked })
+    }
+
+    /// Stores tokens of another program; `None` if there is a login already.
+    ///
+    /// # Errors
+    /// If the authorization server cannot be found, or the tokens can no longer be used.
+    pub async fn take_over(&self, tokens: ForeignTokens) -> Result<Option<LoggedIn>, LoginError> {
+        let inner = &self.0;
+        let entry = inner.flow(None).take_over(tokens).await?;
+        let _lock = inner.slot.lock(&*inner.vault).await?;
+        if inner.slot.read(&*inner.vault).await?.is_some() {
+            return Ok(None);
+        }
+        let place = inner.slot.write(&*inner.vault, &entry).await?;
+        inner.adopt(&entry)?;
+        Ok(Some(logged_in(entry, place)))
     }
 
     /// The state of the login; `None` if nobody is logged in.

@@ -23,6 +23,9 @@ pub struct LoginSettings {
 pub struct OAuthSettings {
     /// The ID of the client, or the address of its metadata document.
     pub client_id: Option<String>,
+    /// The address of the metadata document that our gateway publishes. It is used if there is no
+    /// `client_id`, the authorization server reads such documents, and it is there.
+    pub document: Option<String>,
     /// The secret of the client.
     pub client_secret: Option<Secret<String>>,
     /// The private key of the client, in PEM.

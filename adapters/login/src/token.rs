@@ -88,14 +88,20 @@ pub(crate) fn form(grant: &str, discovered: &Discovered, settings: &OAuthSetting
 // === impl Granted ===
 
 impl Granted {
+    /// Tokens that another program was granted; `None` if they cannot be sent.
+    pub(crate) fn imported(
+        access: Secret<String>,
+        refresh: Option<Secret<String>>,
+        expires: Option<i64>,
+    ) -> Option<Self> {
+        let all = [Some(&access), refresh.as_ref()];
+        let is_usable = all.into_iter().flatten().all(|token| can_be_sent(token.reveal()));
+        is_usable.then_some(Self { access, refresh, scopes: None, expires, account: None })
+    }
+
     fn read(body: &Value, clock: &dyn Clock) -> Option<Self> {
         let text = |key: &str| body.get(key).and_then(Value::as_str);
-        let is_sent = |token: &&str| {
-            !token.is_empty()
-                && token.len() <= MAX_TOKEN
-                && token.chars().all(|c| c.is_ascii_graphic())
-        };
-        let access = text("access_token").filter(is_sent)?;
+        let access = text("access_token").filter(|token| can_be_sent(token))?;
         if !text("token_type").unwrap_or("bearer").eq_ignore_ascii_case("bearer") {
             return None;
         }
@@ -113,13 +119,18 @@ impl Granted {
         Some(Self {
             access: Secret::new(access.to_owned()),
             refresh: text("refresh_token")
-                .filter(is_sent)
+                .filter(|token| can_be_sent(token))
                 .map(|token| Secret::new(token.to_owned())),
             scopes,
             expires: lasts.map(|lasts| now.saturating_add(lasts.min(LONGEST))),
             account: text("id_token").and_then(account),
         })
     }
+}
+
+/// True if a token can be part of a request.
+fn can_be_sent(token: &str) -> bool {
+    !token.is_empty() && token.len() <= MAX_TOKEN && token.chars().all(|c| c.is_ascii_graphic())
 }
 
 /// The person that an ID token names. It is shown only, so its signature is not checked.

@@ -27,6 +27,7 @@
 mod file;
 mod keyring;
 mod lock;
+mod memory;
 mod vault;
 
 pub use keyring::KeyringMode;

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::file::{Index, Stored, TokenFile};
 use crate::keyring::{self, Keyring, KeyringMode, MAX_VALUE, OpenStore, Unusable};
 use crate::lock::{ENTRY_WAIT, FileLock, TRY_EVERY};
+use crate::memory;
 
 /// Longest name of an entry.
 const MAX_NAME: usize = 4096;
@@ -131,7 +132,11 @@ impl Places {
         let mut before = None;
         for _ in 0..MAX_ATTEMPTS {
             let index = self.file.read()?;
-            let user = match index.get(key) {
+            let found = index.get(key);
+            if found.is_some() {
+                memory::protect();
+            }
+            let user = match found {
                 None => return Ok(None),
                 Some(Stored::Value(value)) => return Ok(Some(Secret::new(value.clone()))),
                 Some(Stored::Keyring(user)) => user.clone(),
@@ -152,6 +157,7 @@ impl Places {
 
     fn write(&self, key: &VaultKey, value: &Secret<String>) -> Result<VaultPlace, VaultError> {
         self.check(key, value)?;
+        memory::protect();
         let _lock = self.file.lock()?;
         let mut index = self.file.read_to_write()?;
         let (place, stored) = match self.offer(&mut index, key, value)? {

@@ -21,7 +21,7 @@ fn all_is_well() {
     ● ok      state folder: [HOME]/.local/state/capstan can be written
     ● ok      control socket: no gateway is running
     ● ok      gateway address: 127.0.0.1:0 is free
-    ● ok      keyring: there is no session bus; secrets are read from variables (`${NAME}`)
+    ● ok      keyring: there is no session bus; logins and secrets are stored in a file
     ● ok      clock: is not behind what was written last
     ● ok      state database: [HOME]/.local/state/capstan/state.db can be used
     ● ok      audit log: 0 entries, whole

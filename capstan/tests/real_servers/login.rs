@@ -1,13 +1,16 @@
 //! Logins at an authorization server that others wrote: npm oidc-provider.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 
 use capstan_testkit::http::{exchange, request};
 use capstan_testkit::process::command;
 use capstan_testkit::{Capstan, Ended, World, wait_until};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use serde_json::{Value, json};
 
 use crate::remote::{Remote, use_it};
@@ -26,10 +29,8 @@ impl Scene {
     #[track_caller]
     fn new(lifetime: u32) -> Self {
         let world = World::new();
-        let mut node = command(installed("node"));
-        node.arg(script("server.mjs")).arg(lifetime.to_string());
-        node.env("CAPSTAN_DEV_DIR", std::env::var_os("CAPSTAN_DEV_DIR").unwrap_or_default());
-        let server = Remote::start(&world, &mut node);
+        let mut node = authorization_server();
+        let server = Remote::start(&world, node.arg(lifetime.to_string()));
         use_it(&world, &server.url, "");
         Self { world, server }
     }
@@ -86,6 +87,13 @@ impl Scene {
             assert!(outputs.iter().all(|output| !output.contains(secret)), "a secret was printed");
         }
     }
+}
+
+fn authorization_server() -> Command {
+    let mut node = command(installed("node"));
+    node.arg(script("server.mjs"));
+    node.env("CAPSTAN_DEV_DIR", std::env::var_os("CAPSTAN_DEV_DIR").unwrap_or_default());
+    node
 }
 
 fn script(name: &str) -> PathBuf {
@@ -184,6 +192,90 @@ fn a_gateway_notices_a_login_and_keeps_it_over_expiries() {
     assert_eq!(scene.count("calls"), 101);
     assert_eq!((scene.count("logins"), scene.count("rejected")), (1, 0));
     assert_eq!(scene.count("refreshes"), 3);
+}
+
+#[test]
+fn a_gateway_with_a_public_address_is_its_own_client_where_documents_are_read() {
+    let world = World::new();
+    let authority = certificate(&world);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let mut node = authorization_server();
+    node.args(["3600", "documents"]).env("NODE_EXTRA_CA_CERTS", &authority);
+    let server = Remote::start(&world, &mut node);
+    let (cert, key) = (world.home().join("cert.pem"), world.home().join("key.pem"));
+    let gateway = format!(
+        "[gateway]\nlisten = \":{port}\"\npublic_url = \"https://localhost:{port}/mcp\"\n\
+         tls_cert = {cert:?}\ntls_key = {key:?}\n"
+    );
+    use_it(&world, &server.url, &gateway);
+    let scene = Scene { world, server };
+    let login = || {
+        let login = scene.capstan(&["login", "it"]).env("SSL_CERT_FILE", &authority).run();
+        assert_eq!(login.status, Some(0), "{}", login.stderr);
+        assert_eq!(scene.run(&["call", "it__echo", "n=1"]).stdout.trim(), "echo 1");
+    };
+    let mut serve = scene.capstan(&["serve", "--http"]).into_command();
+    let gateway = Remote::start(&scene.world, &mut serve);
+    login();
+    assert_eq!((scene.count("registrations"), scene.count("logins")), (0, 1));
+    assert_eq!(scene.count("documents"), 1, "the authorization server has read our document");
+    drop(gateway);
+    assert_eq!(scene.run(&["logout", "it"]).status, Some(0));
+    login();
+    assert_eq!((scene.count("registrations"), scene.count("logins")), (1, 2));
+    assert_eq!(scene.count("rejected"), 0);
+}
+
+/// A certificate for `localhost` in the home, and the file of its authority.
+#[track_caller]
+fn certificate(world: &World) -> PathBuf {
+    let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
+    let mut ca = CertificateParams::new(Vec::new()).unwrap();
+    ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // Node takes a certificate with the name of its authority for one that signs itself.
+    ca.distinguished_name.push(DnType::CommonName, "authority of a test");
+    let authority = world.write("ca.pem", ca.self_signed(&ca_key).unwrap().pem());
+    let issuer = Issuer::new(ca, ca_key);
+    let own = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    world.write("cert.pem", own.signed_by(&key, &issuer).unwrap().pem());
+    world.write("key.pem", key.serialize_pem());
+    authority
+}
+
+#[test]
+fn the_logins_of_another_program_are_taken_over_and_renewed() {
+    let scene = Scene::new(3600);
+    assert_eq!(scene.run(&["login", "it"]).status, Some(0));
+    // As avelino's `mcp` has written them, from the tokens that were just granted.
+    let vault: Value = serde_json::from_str(&fs::read_to_string(scene.vault()).unwrap()).unwrap();
+    let tokens = vault["entries"]["tokens"].as_object().unwrap().values().next().unwrap();
+    let entry: Value = serde_json::from_str(tokens["value"].as_str().unwrap()).unwrap();
+    let url = &scene.server.url;
+    let foreign = json!({
+        "clients": { url: { "client_id": entry["client"]["id"] } },
+        "tokens": {
+            url: {
+                "access_token": entry["access"], "refresh_token": entry["refresh"], "expires_at": 1,
+            },
+            "https://elsewhere.example/mcp": { "access_token": "x" },
+        },
+    });
+    fs::remove_file(scene.vault()).unwrap();
+    let none = scene.run(&["login", "--import"]);
+    assert_eq!(none.status, Some(4), "{}", none.stderr);
+    scene.world.write(".config/mcp/auth.json", foreign.to_string());
+    let imported = scene.run(&["login", "--import"]);
+    assert_eq!(imported.status, Some(0), "{}", imported.stderr);
+    assert!(imported.stderr.contains("imported the login to `it`"), "{}", imported.stderr);
+    assert!(imported.stderr.contains("elsewhere.example"), "{}", imported.stderr);
+    let called = scene.run(&["call", "it__echo", "n=1"]);
+    assert_eq!(called.stdout.trim(), "echo 1", "{}", called.stderr);
+    assert_eq!((scene.count("logins"), scene.count("refreshes")), (1, 1));
+    assert_eq!(scene.count("rejected"), 0);
+    let again = scene.run(&["login", "--import"]);
+    assert!(again.stderr.contains("already"), "{}", again.stderr);
 }
 
 #[test]

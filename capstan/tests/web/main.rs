@@ -15,5 +15,6 @@ mod headers;
 mod secrets;
 mod tls;
 mod proxy;
+mod login;
 mod caliban_and_mcp;
 mod zeph_and_llxprt;

@@ -12,15 +12,15 @@ use crate::stage::{ended, ends, legacy, says, world_at};
 use crate::tls::private;
 
 /// Leads every connection to one place, whatever was asked for, and writes down what that was.
-struct Proxy {
-    url: String,
+pub(crate) struct Proxy {
+    pub(crate) url: String,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 // === impl Proxy ===
 
 impl Proxy {
-    fn to(target: SocketAddr) -> Self {
+    pub(crate) fn to(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -35,7 +35,7 @@ impl Proxy {
     }
 
     /// The first lines of the requests, without the version.
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }

@@ -12,20 +12,31 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::peer::{Answer, Peer, Wrap, serve_socket};
+use crate::peer::{Answer, Peer, Seen, Wrap, serve_socket};
 use crate::stage::{done, ended, ends, legacy, parsed, run, says, world_at};
 
 /// A server with a certificate for this name from an authority that nobody knows, and the file of
 /// that authority.
 #[track_caller]
 pub(crate) fn private(world: &World, name: &str) -> (Peer, PathBuf) {
+    private_for(world, &[name], legacy)
+}
+
+/// The same for several names, with a script.
+#[track_caller]
+pub(crate) fn private_for(
+    world: &World,
+    names: &[&str],
+    script: impl Fn(&Seen) -> Answer + Send + Sync + 'static,
+) -> (Peer, PathBuf) {
     let (ca_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
     let mut ca = CertificateParams::new(Vec::new()).unwrap();
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = ca.self_signed(&ca_key).unwrap();
-    let file = world.write(format!("{name}.pem"), authority.pem());
+    let file = world.write("authority.pem", authority.pem());
     let issuer = Issuer::new(ca, ca_key);
-    let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    let certificate = names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let certificate = CertificateParams::new(certificate).unwrap();
     let certificate = certificate.signed_by(&key, &issuer).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -41,7 +52,7 @@ pub(crate) fn private(world: &World, name: &str) -> (Peer, PathBuf) {
         let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
         Box::new(StreamOwned::new(connection, stream))
     });
-    (Peer::wrapped("https", wrap, legacy), file)
+    (Peer::wrapped("https", wrap, script), file)
 }
 
 #[test]

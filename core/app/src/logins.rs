@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use capstan_hub::ports::{BoxFuture, LoginPerson};
+use capstan_import::logins::ForeignLogin;
 use capstan_model::ServerName;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -31,6 +32,18 @@ pub trait Logins: Send + Sync {
         setup: &'a Setup,
         wanted: &'a WantedLogout,
     ) -> BoxFuture<'a, Result<Logout, AppError>>;
+
+    /// Stores a login of another program; `None` if there is a login to the server already. The
+    /// server and its authorization server are asked where it is renewed.
+    ///
+    /// # Errors
+    /// If the server has no login, or the login cannot be used.
+    fn take_over<'a>(
+        &'a self,
+        setup: &'a Setup,
+        server: &'a ServerName,
+        foreign: &'a ForeignLogin,
+    ) -> BoxFuture<'a, Result<Option<LoginState>, AppError>>;
 
     /// The state of a server's login; `None` if nobody is logged in.
     ///

@@ -117,3 +117,20 @@ fn what_asks_for_nothing_is_accepted() {
         assert_eq!(loaded.problems, [], "{text}");
     }
 }
+
+#[test]
+fn our_metadata_document_is_below_the_public_address_if_that_is_encrypted() {
+    for (url, expected) in [
+        ("https://h.example", Some("https://h.example/oauth/client.json")),
+        ("https://h.example/", Some("https://h.example/oauth/client.json")),
+        ("https://h.example/mcp", Some("https://h.example/oauth/client.json")),
+        ("HTTPS://h.example:8443/mcp/", Some("HTTPS://h.example:8443/oauth/client.json")),
+        ("https://h.example/capstan/mcp", Some("https://h.example/capstan/oauth/client.json")),
+        ("http://h.example", None),
+        ("http://127.0.0.1:8080/mcp", None),
+    ] {
+        let loaded = load(&[(Scope::User, &format!("[gateway]\npublic_url = {url:?}\n"))]);
+        assert_eq!(loaded.config.gateway.client_document().as_deref(), expected, "{url}");
+    }
+    assert_eq!(load(&[]).config.gateway.client_document(), None);
+}

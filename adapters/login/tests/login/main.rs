@@ -4,5 +4,6 @@
 
 mod stage;
 mod flow;
+mod clients;
 mod renew;
 mod attacks;

@@ -96,7 +96,7 @@ impl Doctor {
         let detail = if answers {
             "a session bus answers"
         } else {
-            "there is no session bus; secrets are read from variables (`${NAME}`)"
+            "there is no session bus; logins and secrets are stored in a file"
         };
         Check::ok("keyring", detail)
     }

@@ -1,5 +1,7 @@
 //! The grammar of `capstan login` and `capstan logout`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 /// `capstan login`.
@@ -10,12 +12,13 @@ use clap::Args;
     capstan login github --no-browser\n  \
     capstan login github --scope repo:read\n  \
     capstan login github --as work\n  \
+    capstan login --import\n  \
     capstan login --status\n\n\
     The address of the page is always printed. If the browser runs on another machine, log in there \
     and paste the address that it was sent to at the end.")]
 pub struct LoginArgs {
     /// The server's name
-    #[arg(required_unless_present_any = ["all", "status"])]
+    #[arg(required_unless_present_any = ["all", "status", "import"])]
     pub name: Option<String>,
     /// A name for this login, if you have several accounts at the server
     #[arg(long = "as", value_name = "LOGIN", conflicts_with = "all")]
@@ -32,6 +35,15 @@ pub struct LoginArgs {
     /// Log in to all servers that need it
     #[arg(long, conflicts_with = "name")]
     pub all: bool,
+    /// Copy the logins of avelino's `mcp`, so that nobody has to log in again: those of `~/.config/mcp/auth.json`, or of FILE
+    #[arg(
+        long,
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        conflicts_with_all = ["all", "status", "login", "scope", "qr", "no_browser"]
+    )]
+    pub import: Option<Option<PathBuf>>,
     /// Show who is logged in where; nothing is changed
     #[arg(long, conflicts_with_all = ["all", "login", "scope", "qr", "no_browser"])]
     pub status: bool,

@@ -9,13 +9,13 @@ use capstan_hub::Freshness;
 use capstan_hub::ports::{BoxFuture, Listing, LoginPerson, LoginStep};
 use capstan_model::{CallError, ServerName, ServerState};
 use capstan_safety::clean::visible;
-use capstan_text::screen::{has_person, stderr_is_terminal};
+use capstan_text::screen::{has_person, stderr_is_terminal, stderr_width};
 use futures::FutureExt;
 use futures::future::{pending, ready};
 use jiff::Timestamp;
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use super::age;
+use super::{age, import_logins};
 use crate::args::LoginArgs;
 use crate::context::Context;
 use crate::exit::Exit;
@@ -31,6 +31,9 @@ pub(crate) async fn run(context: &Context, args: &LoginArgs) -> Result<Exit, App
     let setup = context.setup()?;
     if args.status {
         return status(context, &setup, args.name.as_deref()).await;
+    }
+    if let Some(file) = &args.import {
+        return import_logins::run(context, &setup, file.as_deref(), args.name.as_deref()).await;
     }
     let manner = Manner::of(&setup, args);
     let Some(name) = &args.name else { return all(context, &setup, &manner).await };
@@ -71,7 +74,7 @@ pub(crate) async fn log_in(context: &Context, server: &ServerName) -> Result<(),
 }
 
 /// Connects to the server, so that it says what it needs.
-async fn reach(context: &Context, server: &ServerName) -> Result<(), AppError> {
+pub(super) async fn reach(context: &Context, server: &ServerName) -> Result<(), AppError> {
     let local = context.local(HubPurpose::Lists)?;
     // Some servers let everybody connect, and refuse the first request.
     let listed = local.hub.list(server, Listing::Tools, Freshness::Current).await;
@@ -163,7 +166,7 @@ fn expiry(state: &LoginState) -> String {
 }
 
 /// True if a server can have a login.
-fn may_have_login(entry: &ServerEntry) -> bool {
+pub(super) fn may_have_login(entry: &ServerEntry) -> bool {
     let Some(server) = entry.usable() else { return false };
     server.oauth != OAuth::Off && matches!(server.kind, Kind::Http(_) | Kind::Sse(_))
 }
@@ -238,7 +241,8 @@ impl AtTerminal<'_> {
         self.print.note(&format!("\n  {}\n", visible(url)));
         if self.qr {
             match qr(url) {
-                Some(code) => self.print.note(&code),
+                Some(code) if fits(&code) => self.print.note(&code),
+                Some(_) => self.print.warning("the terminal is too narrow for the QR code"),
                 None => self.print.warning("the address is too long for a QR code"),
             }
         }
@@ -305,6 +309,12 @@ impl LoginPerson for AtTerminal<'_> {
 /// True if lines of the standard input are read: of a person, or of a script that asked for it.
 fn reads_lines(page: LoginPage) -> bool {
     has_person() || page == LoginPage::Printed && !stderr_is_terminal()
+}
+
+/// True if no line is wider than the terminal, where it would be broken.
+fn fits(code: &str) -> bool {
+    let columns = code.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+    stderr_width().is_none_or(|width| columns <= width)
 }
 
 /// A QR code, two rows of modules in each line.

@@ -20,6 +20,7 @@ mod explained;
 mod fixed_paths;
 mod get;
 mod import;
+mod import_logins;
 mod install;
 mod list;
 pub(crate) mod login;

@@ -84,6 +84,22 @@ pub(crate) struct GatewayPart {
     pub(crate) auth: AuthPart,
 }
 
+/// The path of our metadata document below the public address.
+pub const CLIENT_DOCUMENT: &str = "/oauth/client.json";
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// The address of our metadata document as an OAuth client; `None` without a public `https`
+    /// address, where no authorization server could read it.
+    pub fn client_document(&self) -> Option<String> {
+        let url = self.public_url.as_deref()?.trim_end_matches('/');
+        let base = url.strip_suffix("/mcp").unwrap_or(url);
+        let is_public = base.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("https://"));
+        is_public.then(|| format!("{base}{CLIENT_DOCUMENT}"))
+    }
+}
+
 // === impl GatewayPart ===
 
 impl GatewayPart {
