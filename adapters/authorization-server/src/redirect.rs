@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use capstan_safety::app_scheme::is_app_scheme;
 use url::{Host, Url};
 
 /// Longest redirect address, in bytes.
@@ -31,7 +32,10 @@ enum Segment {
 /// The reason why a redirect address cannot be registered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadRedirect {
-    #[error("is not a plain `https` address, or an `http` address of the user's own machine")]
+    #[error(
+        "is not a plain `https` address, an `http` address of the user's own machine, or an \
+         address of an app"
+    )]
     Shape,
     #[error("is not among the redirect addresses that this server allows")]
     NotAllowed,
@@ -140,11 +144,12 @@ pub(crate) fn is_registered(registered: &str, asked: &str) -> bool {
     any_port && registered.host == asked.host && registered.rest == asked.rest
 }
 
-/// The host of a redirect address, as a user should see it.
+/// The host of a redirect address, as a user should see it; for that of an app, with its scheme.
 pub(crate) fn shown_host(uri: &str) -> String {
     let Ok(url) = Url::parse(uri) else { return String::new() };
     let host = url.host_str().unwrap_or_default();
     match url.port() {
+        _ if is_app_scheme(url.scheme()) => format!("{}://{host}", url.scheme()),
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     }
@@ -152,7 +157,7 @@ pub(crate) fn shown_host(uri: &str) -> String {
 
 /// True if a redirect address leads to a program on the user's own machine.
 pub(crate) fn is_local(uri: &str) -> bool {
-    Url::parse(uri).is_ok_and(|url| is_own_machine(&url))
+    Url::parse(uri).is_ok_and(|url| is_own_machine(&url) || is_app_scheme(url.scheme()))
 }
 
 // === impl Loopback ===
@@ -178,7 +183,7 @@ impl<'a> Loopback<'a> {
 }
 
 /// Parses an address that every program reads alike: without login, fragment, dot segments or
-/// characters that are normalized, and encrypted unless it leads to the user's own machine.
+/// characters that are normalized, and encrypted unless it stays on the user's own machine.
 fn plain_url(uri: &str) -> Result<Url, BadRedirect> {
     let url = Url::parse(uri).map_err(|_| BadRedirect::Shape)?;
     let is_kept = url.as_str() == uri || url.as_str().strip_suffix('/') == Some(uri);
@@ -189,8 +194,16 @@ fn plain_url(uri: &str) -> Result<Url, BadRedirect> {
         && url.password().is_none()
         && !uri.contains(['\\', '@'])
         && !uri.to_ascii_lowercase().contains("%2e");
-    let is_safe = url.scheme() == "https" || url.scheme() == "http" && is_own_machine(&url);
-    if is_plain && is_safe && url.has_host() { Ok(url) } else { Err(BadRedirect::Shape) }
+    let is_safe = match url.scheme() {
+        "https" => true,
+        "http" => is_own_machine(&url),
+        scheme => is_app_scheme(scheme) && url.port().is_none(),
+    };
+    if is_plain && is_safe && url.host_str().is_some_and(|host| !host.is_empty()) {
+        Ok(url)
+    } else {
+        Err(BadRedirect::Shape)
+    }
 }
 
 /// True for an address of this machine: `localhost`, 127.0.0.0/8 or `::1`.
@@ -215,6 +228,7 @@ mod tests {
             "https://app.example/oauth_*",
             "http://127.0.0.1/*",
             "http://localhost:3000/cb",
+            "cursor://anysphere.cursor-mcp/oauth/*",
         ]
         .iter()
         .map(|pattern| RedirectPattern::parse(pattern).unwrap())
@@ -232,6 +246,7 @@ mod tests {
             "http://127.0.0.1:33418/cb",
             "http://127.0.0.1/cb",
             "http://localhost:3000/cb",
+            "cursor://anysphere.cursor-mcp/oauth/callback",
         ] {
             assert_eq!(check(good, &patterns()), Ok(()), "{good}");
         }
@@ -250,6 +265,11 @@ mod tests {
             "https://app.example/x",
             "http://localhost:3001/cb",
             "http://127.0.0.2/cb",
+            "cursor://anysphere.cursor-mcp/other",
+            "cursor://anysphere.cursor-mcp.evil/oauth/callback",
+            "cursor://evil/oauth/callback",
+            "vscode://anysphere.cursor-mcp/oauth/callback",
+            "https://anysphere.cursor-mcp/oauth/callback",
         ] {
             assert_eq!(check(bad, &patterns()), Err(BadRedirect::NotAllowed), "{bad}");
         }
@@ -271,7 +291,14 @@ mod tests {
             "http://app.example/cb",
             "javascript:alert(1)",
             "data:text/html,x",
-            "cursor://app.example/cb",
+            "cursor://app.example:1/cb",
+            "cursor:///cb",
+            "cursor:app.example/cb",
+            "cursor://app.example/a/../cb",
+            "CURSOR://app.example/cb",
+            "file://app.example/cb",
+            "intent://app.example/cb",
+            "ms-settings://app.example/cb",
             "//app.example/cb",
             "",
         ] {
@@ -297,6 +324,10 @@ mod tests {
             "https://user@example.com/*",
             "http://example.com/*",
             "javascript:alert(1)//*",
+            "javascript://x/*",
+            "file://x/*",
+            "cursor://*",
+            "cursor://*/callback",
             "",
         ] {
             assert_eq!(RedirectPattern::parse(bad), None, "{bad}");
@@ -331,6 +362,8 @@ mod tests {
             ("http://127.0.0.1:33418/cb", "https://127.0.0.1:33418/cb"),
             ("http://127.0.0.1:33418/cb", "http://127.1:33418/cb"),
             ("http://localhost:3000/cb", "http://localhost:3001/cb"),
+            ("cursor://app/cb", "cursor://app/cb/x"),
+            ("cursor://app/cb", "cursor://other/cb"),
         ] {
             assert!(!is_registered(registered, asked), "{asked}");
         }

@@ -7,6 +7,7 @@
 //! **Invariant:** no I/O, no clock, no randomness: equal inputs give equal results.
 
 pub mod address;
+pub mod app_scheme;
 pub mod command;
 pub mod environment;
 pub mod mask;

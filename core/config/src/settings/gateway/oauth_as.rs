@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use capstan_model::Secret;
 use capstan_safety::address::Network;
+use capstan_safety::app_scheme::is_app_scheme;
 use serde::Serialize;
 
 use super::auth::{check_header, check_networks};
@@ -96,8 +97,9 @@ fn check_patterns(fields: &mut Fields<'_, '_>, patterns: &[String]) {
     }
     for pattern in patterns.iter().filter(|pattern| !is_pattern(pattern)) {
         let message = format!("`{path}` has the pattern `{pattern}`, which is not safe");
-        let help = "write an `http` or `https` address, with `*` only at the end of the path or \
-                    as one segment of it";
+        let help = "write an `https` address, an `http` address of this machine, or the address of \
+                    an app (\"cursor://anysphere.cursor-mcp/*\"), with `*` only at the end of the \
+                    path or as one segment of it";
         fields.problem(key, Problem::error(message).help(help));
     }
 }
@@ -118,7 +120,9 @@ fn is_pattern(pattern: &str) -> bool {
         Some(0) if segment.len() == 1 => true,
         Some(star) => at == last && star + 1 == segment.len(),
     };
-    segments.iter().enumerate().all(fits) && url::is_origin_or_path(&format!("{scheme}://{host}/"))
+    let is_app = is_app_scheme(scheme) && !host.contains(['@', ':', '\\']);
+    let is_safe = is_app || url::is_origin_or_path(&format!("{scheme}://{host}/"));
+    is_safe && segments.iter().enumerate().all(fits)
 }
 
 #[cfg(test)]
@@ -134,6 +138,8 @@ mod tests {
             "https://chatgpt.com/connector/oauth_*",
             "http://localhost:3000/cb",
             "https://app.example.com",
+            "cursor://anysphere.cursor-mcp/*",
+            "cursor://anysphere.cursor-mcp/oauth/callback",
         ] {
             assert!(is_pattern(good), "{good}");
         }
@@ -151,7 +157,11 @@ mod tests {
             "https://example.com/cb#x",
             "https:///cb",
             "javascript:alert(1)//*",
-            "cursor://anysphere/*",
+            "javascript://x/*",
+            "file://x/*",
+            "cursor:///*",
+            "cursor://*/cb",
+            "cursor://user@app/*",
             "example.com/cb",
             "",
         ] {
