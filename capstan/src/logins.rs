@@ -210,6 +210,18 @@ impl Logins for ServerLogins {
             Ok(found.map(|found| state(server, Self::login_name(setup, server, None), found)))
         })
     }
+
+    fn all<'a>(
+        &'a self,
+        setup: &'a Setup,
+        server: &'a ServerName,
+    ) -> BoxFuture<'a, Result<Vec<LoginState>, AppError>> {
+        Box::pin(async move {
+            let all = self.find(setup, server, None).await?.all().await;
+            let all = all.map_err(|error| failure(server, &error))?;
+            Ok(all.into_iter().map(|(login, found)| state(server, login, found)).collect())
+        })
+    }
 }
 
 fn state(server: &ServerName, login: Option<String>, found: LoggedIn) -> LoginState {

@@ -75,6 +75,23 @@ impl Slot {
         Self { end, lock }
     }
 
+    /// The names of all logins to a server; `None` is the one without a name.
+    pub(crate) async fn names(
+        server: &Url,
+        vault: &dyn Vault,
+    ) -> Result<Vec<Option<String>>, LoginError> {
+        let middle = format!(" {} ", canonical(server));
+        let keys = vault.list(VaultKind::Tokens).await?;
+        let names = keys.iter().filter_map(|(key, _)| {
+            let (_, name) = key.name.split_once(&middle)?;
+            Some((name != UNNAMED).then(|| name.to_owned()))
+        });
+        let mut names: Vec<Option<String>> = names.collect();
+        names.sort();
+        names.dedup();
+        Ok(names)
+    }
+
     /// Takes the lock of the login. The issuer is not part of it, because it may change.
     pub(crate) async fn lock(&self, vault: &dyn Vault) -> Result<VaultLock, LoginError> {
         Ok(vault.lock(&self.lock).await?)

@@ -161,6 +161,22 @@ impl Login {
         Ok(Some(logged_in(entry, place)))
     }
 
+    /// The states of all logins to the server, each with its name.
+    ///
+    /// # Errors
+    /// If the tokens cannot be read.
+    pub async fn all(&self) -> Result<Vec<(Option<String>, LoginStatus)>, LoginError> {
+        let (server, vault) = (self.0.web.server().url(), &*self.0.vault);
+        let mut all = Vec::new();
+        for name in Slot::names(server, vault).await? {
+            let slot = Slot::new(server, name.as_deref());
+            let Some((_, entry)) = slot.read(vault).await? else { continue };
+            let place = slot.place(vault).await?;
+            all.extend(place.map(|place| (name, logged_in(entry, place))));
+        }
+        Ok(all)
+    }
+
     /// The state of the login; `None` if nobody is logged in.
     ///
     /// # Errors

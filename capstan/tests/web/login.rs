@@ -102,6 +102,28 @@ fn every_request_of_a_login_uses_the_proxy_and_the_private_authority() {
 }
 
 #[test]
+fn every_login_is_shown_once_also_one_that_no_entry_uses() {
+    let world = World::new();
+    let (peer, authority) = private_for(&world, &[SERVER, ISSUER], guarded());
+    let proxy = Proxy::to(peer.address);
+    world.write_user_config(&format!(
+        "[servers.s]\nurl = \"https://{SERVER}/mcp\"\n\
+         [servers.t]\nurl = \"https://{SERVER}/mcp/\"\nlogin = \"work\"\n"
+    ));
+    for login in ["work", "spare"] {
+        let words = ["login", "s", "--no-browser", "--as", login];
+        ends(ended(through(&world, &words, &proxy, &authority)), 0);
+    }
+    let words = ["login", "--status", "--json"];
+    let shown = ends(ended(through(&world, &words, &proxy, &authority)), 0);
+    let shown: Value = serde_json::from_str(&shown.stdout).unwrap();
+    let rows: Vec<_> = shown.as_array().unwrap().iter().collect();
+    let names: Vec<_> =
+        rows.iter().map(|row| (row["server"].as_str(), row["login"].as_str())).collect();
+    assert_eq!(names, [(Some("s"), Some("spare")), (Some("t"), Some("work"))]);
+}
+
+#[test]
 fn without_the_authority_no_request_of_a_login_is_sent() {
     let world = World::new();
     let (peer, _) = private_for(&world, &[SERVER, ISSUER], guarded());

@@ -54,6 +54,16 @@ pub trait Logins: Send + Sync {
         setup: &'a Setup,
         server: &'a ServerName,
     ) -> BoxFuture<'a, Result<Option<LoginState>, AppError>>;
+
+    /// The states of all logins to a server, also of those that no entry uses.
+    ///
+    /// # Errors
+    /// If the server has no login, or they cannot be read.
+    fn all<'a>(
+        &'a self,
+        setup: &'a Setup,
+        server: &'a ServerName,
+    ) -> BoxFuture<'a, Result<Vec<LoginState>, AppError>>;
 }
 
 /// A login that a person wishes.

@@ -214,6 +214,13 @@ async fn two_accounts_at_one_address_are_told_apart() {
     assert!(work.status().await.unwrap().is_some());
     assert_eq!(call(&stage.client(&own)).await.unwrap().status, 401);
     assert_eq!(call(&stage.client(&work)).await.unwrap().status, 200);
+    log_in(&own, &Visitor::willing()).await.unwrap();
+    let names = |all: Vec<(Option<String>, _)>| all.into_iter().map(|(name, _)| name).collect();
+    let all: Vec<Option<String>> = names(own.all().await.unwrap());
+    assert_eq!(all, [None, Some("work".to_owned())]);
+    work.log_out(Revoke::No).await.unwrap();
+    let all: Vec<Option<String>> = names(work.all().await.unwrap());
+    assert_eq!(all, [None]);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! `capstan login`: logs a person in to a server.
 
+use std::collections::HashSet;
 use std::io::BufRead;
 use std::time::Duration;
 
@@ -120,9 +121,16 @@ async fn all(context: &Context, setup: &Setup, manner: &Manner) -> Result<Exit, 
 async fn status(context: &Context, setup: &Setup, name: Option<&str>) -> Result<Exit, AppError> {
     let only = name.map(|name| setup.server(name)).transpose()?.map(|entry| entry.name.clone());
     let servers = setup.loaded.config.servers.values().filter(|entry| may_have_login(entry));
+    let mut used: HashSet<(&str, Option<String>)> = servers.clone().map(configured).collect();
     let mut states = Vec::new();
     for entry in servers.filter(|entry| only.as_ref().is_none_or(|only| *only == entry.name)) {
-        states.extend(context.app.logins.status(setup, &entry.name).await?);
+        for state in context.app.logins.all(setup, &entry.name).await? {
+            let (url, own) = configured(entry);
+            // A login that no entry uses is shown at the first one with its address.
+            if own == state.login || used.insert((url, state.login.clone())) {
+                states.push(state);
+            }
+        }
     }
     if context.print.wants_json() {
         context.print.json(&states);
@@ -136,6 +144,16 @@ async fn status(context: &Context, setup: &Setup, name: Option<&str>) -> Result<
     let headers = ["server", "login", "account", "issuer", "scopes", "expires", "stored in"];
     context.print.table(&headers, &rows);
     Ok(Exit::Ok)
+}
+
+/// The address and the login of an entry.
+fn configured(entry: &ServerEntry) -> (&str, Option<String>) {
+    let Some(server) = entry.usable() else { return ("", None) };
+    let url = match &server.kind {
+        Kind::Http(remote) | Kind::Sse(remote) => remote.url.trim_end_matches('/'),
+        Kind::Stdio(_) | Kind::Cli(_) | Kind::OpenApi(_) => "",
+    };
+    (url, server.login.clone())
 }
 
 fn row(state: &LoginState) -> Vec<String> {
