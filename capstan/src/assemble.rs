@@ -23,10 +23,12 @@ use capstan_http::{Credentials, FetchedHeaders};
 use capstan_hub::ports::{
     AuditLog, Backend, Changes, Clock, Listener, PinStore, Settling, Unwritten,
 };
-use capstan_hub::{Entry, HubBuilder, Spills};
+use capstan_hub::{Absent, Entry, HubBuilder, Spills};
 use capstan_mcp::settings::{Elicitation, LoginCredentials, Withheld, max_message};
-use capstan_mcp::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
-use capstan_model::Secret;
+use capstan_mcp::{
+    Era, HttpSettings, Others, PerCallerServer, Prefer, Root, Settings, StdioSettings,
+};
+use capstan_model::{Secret, ServerState};
 use futures::FutureExt as _;
 use futures::future::ready;
 
@@ -192,8 +194,8 @@ impl Assembly {
         };
         match &server.kind {
             Kind::Stdio(program) => self.connected(self.settings(entry, server, program)),
-            Kind::Http(remote) => self.connected(self.remote(entry, server, remote, http(remote))),
-            Kind::Sse(remote) => self.connected(self.remote(entry, server, remote, sse(remote))),
+            Kind::Http(remote) => self.reached(entry, server, remote, http(remote)),
+            Kind::Sse(remote) => self.reached(entry, server, remote, sse(remote)),
             Kind::Cli(cli) => {
                 let settings = self.settings(entry, server, &cli.program);
                 let output = server_settings::max_output(self.config());
@@ -204,6 +206,27 @@ impl Assembly {
                 openapi::server(entry, server, document, &self.environment.cache, response)
             }
         }
+    }
+
+    /// The remote server, with a connection for each caller if they use it with their accounts.
+    fn reached(
+        &self,
+        entry: &ServerEntry,
+        server: &Server,
+        remote: &Remote,
+        prefer: Prefer,
+    ) -> Arc<dyn Backend> {
+        let settings = self.remote(entry, server, remote, prefer);
+        if !server.is_per_caller() {
+            return self.connected(settings);
+        }
+        let Some(credentials) = self.logins.of_callers(self.config(), entry, server, remote) else {
+            let reason = "`login` is `per-caller`, and its callers cannot log in: check `url`";
+            let state = ServerState::Failed(reason.to_owned());
+            return Arc::new(Absent::new(entry.name.clone(), state));
+        };
+        let listener: Arc<dyn Listener> = Arc::<Changes>::clone(&self.changes);
+        Arc::new(PerCallerServer::new(settings, credentials, listener))
     }
 
     fn connected(&self, settings: impl Into<Settings>) -> Arc<dyn Backend> {

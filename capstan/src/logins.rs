@@ -10,11 +10,13 @@ use capstan_app::{
 use capstan_config::{
     ClientAuth, Config, Grant, Kind, OAuth, OAuthConfig, Remote, Server, ServerEntry,
 };
-use capstan_hub::ports::{BoxFuture, Clock, LoginPerson, Vault};
+use capstan_http::Credentials;
+use capstan_hub::ports::{BoxFuture, Clock, LoginPerson, PrincipalId, Vault};
 use capstan_import::logins::ForeignLogin;
 use capstan_login::{
     ForeignTokens, LoggedIn, Login, LoginError, LoginRequest, LoginSettings, OAuthSettings, Revoke,
 };
+use capstan_mcp::{CallerCredentials, FindCredentials};
 use capstan_model::{Secret, ServerName};
 use jiff::Timestamp;
 
@@ -25,6 +27,29 @@ pub(crate) struct ServerLogins {
     secrets: Arc<Secrets>,
     /// The logins that servers use, so that a person who logs in profits from what they answered.
     used: Mutex<HashMap<ServerName, Login>>,
+}
+
+/// The logins of callers to one server, made from that of the operator.
+struct OfCallers(Login);
+
+/// The name of a caller's login.
+fn login_of(caller: PrincipalId) -> String {
+    format!("caller-{}", caller.to_hex())
+}
+
+// === impl OfCallers ===
+
+impl FindCredentials for OfCallers {
+    fn find(
+        &self,
+        caller: PrincipalId,
+    ) -> BoxFuture<'_, Result<Option<Arc<dyn Credentials>>, String>> {
+        Box::pin(async move {
+            let login = self.0.named(&login_of(caller)).map_err(|error| error.to_string())?;
+            let status = login.status().await.map_err(|error| error.to_string())?;
+            Ok(status.map(|_| Arc::new(login) as Arc<dyn Credentials>))
+        })
+    }
 }
 
 // === impl ServerLogins ===
@@ -53,6 +78,24 @@ impl ServerLogins {
         used.insert(entry.name.clone(), login.clone());
         drop(used);
         Some(login)
+    }
+
+    /// Finds the logins of callers to a server that they use with accounts of their own.
+    pub(crate) fn of_callers(
+        &self,
+        config: &Config,
+        entry: &ServerEntry,
+        server: &Server,
+        remote: &Remote,
+    ) -> Option<CallerCredentials> {
+        let login = self.of(config, entry, server, remote)?;
+        Some(CallerCredentials(Arc::new(OfCallers(login))))
+    }
+
+    /// The login of a caller to a server that is in use.
+    pub(crate) fn of_caller(&self, server: &ServerName, caller: PrincipalId) -> Option<Login> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned();
+        used?.named(&login_of(caller)).ok()
     }
 
     fn create(
@@ -153,6 +196,7 @@ impl Logins for ServerLogins {
                 browser: *page == LoginPage::Opened,
                 port: *port,
                 wait: *wait,
+                routes: None,
             };
             let done = found.log_in(&request, person).await;
             let done = done.map_err(|error| failure(server, &error))?;

@@ -3,6 +3,7 @@
 mod environment;
 mod files;
 mod machine;
+mod public_probe;
 mod registry;
 mod secret_commands;
 mod audit;
@@ -49,6 +50,7 @@ use crate::logins::ServerLogins;
 use crate::machine::LocalMachine;
 use crate::models::WebModels;
 use crate::passwords::Argon2Passwords;
+use crate::public_probe::HttpProbe;
 use crate::registry::WebRegistries;
 
 fn main() -> ExitCode {
@@ -134,6 +136,7 @@ fn services(adapters: &Arc<Adapters>) -> Services {
             audit: Arc::<AuditFiles>::clone(&audit),
             gateways: Arc::<LocalSockets>::clone(&sockets),
             machine: Arc::<LocalMachine>::clone(&adapters.machine),
+            probe: Arc::new(HttpProbe),
         }),
         gateways: Arc::new(Gateways { configs: Arc::clone(&adapters.configs), sockets }),
         audit,

@@ -5,6 +5,7 @@
 //! reloads.
 
 mod auth;
+mod caller_logins;
 mod client_document;
 mod own_authorization;
 mod served;
@@ -31,7 +32,7 @@ use capstan_gateway::http::{
     self, Anonymous, Bound, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
 };
 use capstan_gateway::{Gateway, stdio};
-use capstan_hub::ports::{AuditLog, BoxFuture};
+use capstan_hub::ports::{AuditLog, BoxFuture, CallerLogins};
 use capstan_hub::{Hub, HubBuilder};
 use capstan_model::{Caller, ServerState};
 use futures::future::{Shared, join};
@@ -42,7 +43,8 @@ use crate::adapters::Adapters;
 use crate::control;
 use crate::files::CacheFolder;
 use crate::telemetry::Telemetry;
-use auth::GatewayAuth;
+use auth::{AuditLogins, GatewayAuth};
+use caller_logins::CallerSignIns;
 use client_document::ClientDocument;
 use served::Served;
 pub(crate) use supervise::Supervised;
@@ -62,13 +64,19 @@ const ECHO: Duration = Duration::from_millis(300);
 /// Interval at which the states of servers are checked.
 const WATCH: Duration = Duration::from_secs(1);
 
+/// The ways by which callers are let in: at the gateway, and at servers with accounts of their own.
+struct Access {
+    auth: Option<Arc<GatewayAuth>>,
+    callers: Option<Arc<CallerSignIns>>,
+}
+
 /// Completes when it is time to stop.
 type Stopping = Shared<BoxFuture<'static, ()>>;
 
 /// What is served over HTTP.
 struct OverHttp {
     bound: Bound,
-    auth: Option<Arc<GatewayAuth>>,
+    access: Access,
     document: Option<ClientDocument>,
 }
 
@@ -78,8 +86,8 @@ type Announce<'a> = Box<dyn FnOnce(Ready) -> BoxFuture<'a, ()> + Send + 'a>;
 // === impl OverHttp ===
 
 impl OverHttp {
-    fn of(bound: Option<Bound>, auth: Option<Arc<GatewayAuth>>, loaded: &Loaded) -> Option<Self> {
-        bound.map(|bound| Self { bound, auth, document: ClientDocument::of(loaded) })
+    fn of(bound: Option<Bound>, access: Access, loaded: &Loaded) -> Option<Self> {
+        bound.map(|bound| Self { bound, access, document: ClientDocument::of(loaded) })
     }
 }
 
@@ -113,7 +121,7 @@ async fn serve(
         }
     };
     let (mut hub, audit) = hub(&adapters, setup, transport)?;
-    let auth = authenticator(&adapters, &loaded.config, bound.as_ref(), &hub).await?;
+    let access = access(&adapters, &loaded.config, bound.as_ref(), &mut hub).await?;
     let telemetry = Telemetry::start(&adapters.environment);
     let supervised = Arc::new(Supervised::start(&adapters, &hub.clock, &hub.changes));
     supervised.supervise(&mut hub, &loaded.config);
@@ -139,13 +147,13 @@ async fn serve(
     let result = match required {
         Ok(ControlFlow::Continue(())) => {
             controlled.spawn(watch::follow(Arc::clone(&live)).map(|never| match never {}));
-            if let Some(auth) = &auth {
+            if let Some(auth) = &access.auth {
                 controlled.spawn(Arc::clone(auth).maintain());
             }
             let hurried = hurried(Arc::clone(&gateway), stopping.clone(), stop);
             tokio::select! {
                 biased;
-                served = run(gateway, OverHttp::of(bound, auth, loaded), (stopping, ready)) => served,
+                served = run(gateway, OverHttp::of(bound, access, loaded), (stopping, ready)) => served,
                 () = hurried => Ok(()),
             }
         }
@@ -164,17 +172,19 @@ async fn serve(
     result
 }
 
-/// Builds the authentication of callers over HTTP.
-async fn authenticator(
+/// Builds the authentication of callers over HTTP, and their logins to servers.
+async fn access(
     adapters: &Adapters,
     config: &Config,
     bound: Option<&Bound>,
-    hub: &HubBuilder,
-) -> Result<Option<Arc<GatewayAuth>>, AppError> {
-    match bound {
-        Some(bound) => GatewayAuth::new(adapters, config, bound, hub).await,
-        None => Ok(None),
-    }
+    hub: &mut HubBuilder,
+) -> Result<Access, AppError> {
+    let Some(bound) = bound else { return Ok(Access { auth: None, callers: None }) };
+    let auth = GatewayAuth::new(adapters, config, bound, hub).await?;
+    let (logins, audit) = (Arc::clone(&adapters.logins), AuditLogins::new(hub));
+    let callers = CallerSignIns::new(logins, audit, &config.gateway, bound);
+    hub.caller_logins = Some(Arc::<CallerSignIns>::clone(&callers) as Arc<dyn CallerLogins>);
+    Ok(Access { auth, callers: Some(callers) })
 }
 
 /// Starts the servers early, so that they are ready for the first client.
@@ -222,16 +232,16 @@ async fn run(
                 never = watched => match never {},
             }
         }
-        Some(OverHttp { bound, auth, document }) => {
+        Some(OverHttp { bound, access, document }) => {
             let url = format!("{}://{}/mcp", bound.scheme(), host(bound.address()));
             let exposed = (!bound.address().ip().to_canonical().is_loopback())
                 .then(|| format!("{}://{}/mcp", bound.scheme(), bound.address()));
             let metrics = bound.metrics_address();
             let metrics = metrics.map(|at| format!("{}://{}/metrics", bound.scheme(), host(at)));
-            let ways = auth.as_ref().map(|auth| auth.ways()).unwrap_or_default();
+            let ways = access.auth.as_ref().map(|auth| auth.ways()).unwrap_or_default();
             let protection = Protection { ways, encrypted: bound.scheme() == "https" };
             let announced = ready(Ready { hub: gateway.hub(), url, exposed, metrics, protection });
-            let site = site(&gateway, &bound, auth, document);
+            let site = site(&gateway, &bound, access, document);
             tokio::select! {
                 biased;
                 () = http::serve(bound, site, stop) => {}
@@ -246,7 +256,7 @@ async fn run(
 fn site(
     gateway: &Arc<Gateway>,
     bound: &Bound,
-    auth: Option<Arc<GatewayAuth>>,
+    Access { auth, callers }: Access,
     document: Option<ClientDocument>,
 ) -> Site {
     let mcp = McpEndpoints::new(gateway, bound.limits());
@@ -255,6 +265,7 @@ fn site(
         Some(_) => http::pages::mount_without_metrics(routes, gateway),
         None => http::pages::mount(routes, gateway),
     };
+    let routes = callers.iter().fold(routes, |routes, callers| callers.mount(routes));
     let routes = match document {
         Some(document) => document.mount(routes),
         None => routes,

@@ -10,6 +10,7 @@ import env
 import http_edge
 import jsonrpc
 import oauth
+import oauth_server
 import sse
 import ssrf
 from common import Report
@@ -21,6 +22,7 @@ CORPORA = {
     "sse": ("sse_malformed.jsonl", sse.run),
     "env": ("secret_env.jsonl", env.run),
     "oauth": ("oauth_attacks.jsonl", oauth.run),
+    "oauth-server": ("oauth_attacks.jsonl", oauth_server.run),
 }
 
 

@@ -117,9 +117,9 @@ class World:
 class Gateway:
     """A running `capstan serve`, over HTTP or over stdio."""
 
-    def __init__(self, world, http=True, args=()):
+    def __init__(self, world, http=True, args=(), at="127.0.0.1:0"):
         self.http = http
-        command = [world.binary, "serve", *args] + (["--http", "127.0.0.1:0"] if http else [])
+        command = [world.binary, "serve", *args] + (["--http", at] if http else [])
         self.log = (world.root / f"log-{'http' if http else 'stdio'}").open("w+b")
         self.child = subprocess.Popen(
             command,

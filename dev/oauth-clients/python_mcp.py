@@ -6,7 +6,7 @@ TARGET is the URL of the gateway, TOOL the tool; BROWSER_COMMAND is a JSON list,
 import asyncio
 import json
 import os
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from urllib.parse import parse_qs, urlsplit
 
@@ -56,7 +56,7 @@ async def open_page(url: str) -> None:
 
 
 async def main() -> None:
-    server = HTTPServer(("127.0.0.1", 0), Callback)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Callback)
     Thread(target=server.serve_forever, daemon=True).start()
     redirect = f"http://127.0.0.1:{server.server_port}/callback"
 

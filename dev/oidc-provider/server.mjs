@@ -5,7 +5,8 @@
 //
 // Says `listening on URL` on stderr. `POST /expire` makes all access tokens invalid; `GET /counts`
 // tells how often people logged in, tokens were refreshed and refresh tokens were used twice;
-// `GET /secrets` lists the codes, verifiers and tokens so far.
+// `GET /secrets` lists the codes, verifiers and tokens so far; `GET /authorizations` the header
+// `Authorization` of all requests to the MCP server. The tool `whoami` names the account of a token.
 import http from 'node:http';
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -20,6 +21,7 @@ const counts = { registrations: 0, documents: 0, logins: 0, refreshes: 0, reject
 const secrets = new Set();
 const issued = new Set();
 const invalid = new Set();
+const authorizations = [];
 let provider;
 
 const server = http.createServer((request, response) => {
@@ -30,6 +32,7 @@ const server = http.createServer((request, response) => {
     return send(response, 200, {});
   }
   if (pathname === '/counts') return send(response, 200, counts);
+  if (pathname === '/authorizations') return send(response, 200, authorizations);
   if (pathname === '/secrets') return send(response, 200, [...secrets]);
   if (pathname === '/.well-known/oauth-protected-resource/mcp') {
     return send(response, 200, {
@@ -51,6 +54,7 @@ function send(response, status, body, headers = {}) {
 }
 
 async function mcp(request, response) {
+  authorizations.push(request.headers.authorization ?? '');
   const token = /^Bearer (.+)$/.exec(request.headers.authorization ?? '')?.[1];
   const found = token && (await provider.AccessToken.find(token));
   if (!found || invalid.has(token) || found.aud !== `${origin}/mcp`) {
@@ -77,9 +81,12 @@ async function mcp(request, response) {
         serverInfo: { name: 'guarded', version: '1' },
       });
     case 'tools/list':
-      return answer({ tools: [{ name: 'echo', inputSchema: { type: 'object' } }] });
+      return answer({ tools: ['echo', 'whoami'].map((name) => ({ name, inputSchema: { type: 'object' } })) });
     case 'tools/call':
       counts.calls += 1;
+      if (params.name === 'whoami') {
+        return answer({ content: [{ type: 'text', text: found.accountId }] });
+      }
       return answer({ content: [{ type: 'text', text: `echo ${params.arguments?.n ?? ''}` }] });
     default:
       return send(response, 200, {

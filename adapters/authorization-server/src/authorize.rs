@@ -31,8 +31,8 @@ const MAX_STATE: usize = 4096;
 const CHALLENGE: usize = 43;
 
 /// An authorization request that was checked.
-struct Asked {
-    client: StoredClient,
+pub(crate) struct Asked {
+    pub(crate) client: StoredClient,
     redirect_uri: String,
     state: Option<String>,
     challenge: String,
@@ -41,7 +41,7 @@ struct Asked {
 }
 
 /// The reason why a request is not continued.
-enum Stopped {
+pub(crate) enum Stopped {
     /// Shown to the user.
     Shown(StatusCode, &'static str, String),
     /// Reported to the client.
@@ -63,11 +63,7 @@ impl AuthorizationServer {
         } else {
             self.ask(request).await
         };
-        match answered {
-            Ok(response) => response,
-            Err(Stopped::Sent(response)) => *response,
-            Err(Stopped::Shown(status, code, words)) => consent::problem(status, code, &words),
-        }
+        page_of(answered)
     }
 
     /// Shows the question.
@@ -105,6 +101,9 @@ impl AuthorizationServer {
                 return Ok(self.send_error(&asked, "access_denied", words));
             }
             _ => return Err(shown("invalid_request", "The form is not complete.")),
+        }
+        if let SignIn::Upstream(upstream) = &self.settings.sign_in {
+            return self.begin_upstream(upstream, request, cookie).await;
         }
         let user = match user {
             Some(user) => user,
@@ -170,7 +169,7 @@ impl AuthorizationServer {
     }
 
     /// Checks a request, in the order in which its parts can be trusted.
-    async fn check(&self, request: &Request) -> Result<Asked, Stopped> {
+    pub(crate) async fn check(&self, request: &Request) -> Result<Asked, Stopped> {
         let params = Params::parse(request.query.as_bytes())
             .map_err(|error| shown("invalid_request", &format!("{error}.")))?;
         let id = params.get("client_id");
@@ -299,6 +298,7 @@ impl AuthorizationServer {
             scopes: &asked.scopes,
             resource: &asked.resource,
             user: subject,
+            provider: self.provider(),
             typed_name: again.map_or("", |(_, typed)| typed),
             query: &request.query,
             token: &token,
@@ -317,8 +317,19 @@ impl AuthorizationServer {
         })
     }
 
+    /// The host of the provider at which users sign in.
+    fn provider(&self) -> Option<&str> {
+        match &self.settings.sign_in {
+            SignIn::Upstream(upstream) => {
+                let (_, rest) = upstream.issuer.split_once("://")?;
+                rest.split('/').next()
+            }
+            SignIn::Proxy(_) | SignIn::Users => None,
+        }
+    }
+
     /// Issues a code.
-    async fn grant(&self, asked: &Asked, user: User) -> Result<Response, Stopped> {
+    pub(crate) async fn grant(&self, asked: &Asked, user: User) -> Result<Response, Stopped> {
         let now = self.ports.clock.now();
         let expires_at = now.checked_add(self.settings.code_ttl).unwrap_or(now);
         let random = || random::text().map_err(|error| self.no_keys(&error.into()));
@@ -354,7 +365,7 @@ impl AuthorizationServer {
         Ok(self.send(asked, &[("code", &code)]))
     }
 
-    fn send_error(&self, asked: &Asked, code: &str, words: &str) -> Response {
+    pub(crate) fn send_error(&self, asked: &Asked, code: &str, words: &str) -> Response {
         self.send(asked, &[("error", code), ("error_description", words)])
     }
 
@@ -375,8 +386,17 @@ impl AuthorizationServer {
     }
 }
 
+/// The response to a request, or the page about the reason why it is not continued.
+pub(crate) fn page_of(answered: Result<Response, Stopped>) -> Response {
+    match answered {
+        Ok(response) => response,
+        Err(Stopped::Sent(response)) => *response,
+        Err(Stopped::Shown(status, code, words)) => consent::problem(status, code, &words),
+    }
+}
+
 /// A page about a request that is wrong.
-fn shown(code: &'static str, words: &str) -> Stopped {
+pub(crate) fn shown(code: &'static str, words: &str) -> Stopped {
     Stopped::Shown(StatusCode::BAD_REQUEST, code, capitalized(words))
 }
 
@@ -386,7 +406,7 @@ fn is_challenge(text: &str) -> bool {
 }
 
 /// A sentence with a capital letter.
-fn capitalized(words: &str) -> String {
+pub(crate) fn capitalized(words: &str) -> String {
     let mut chars = words.chars();
     match chars.next() {
         Some(first) => first.to_uppercase().chain(chars).collect(),

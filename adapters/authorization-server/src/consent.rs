@@ -33,6 +33,8 @@ pub(crate) struct Question<'a> {
     pub(crate) resource: &'a str,
     /// The user that a proxy names; otherwise, the page asks for a password.
     pub(crate) user: Option<&'a str>,
+    /// The host of the provider at which the user signs in after agreeing.
+    pub(crate) provider: Option<&'a str>,
     /// The name that was typed before.
     pub(crate) typed_name: &'a str,
     /// The query that the form sends again.
@@ -70,6 +72,9 @@ impl Question<'_> {
         if let Some(user) = self.user {
             row("Signed in as", &escape(user));
         }
+        if let Some(provider) = self.provider {
+            row("You sign in at", &escape(provider));
+        }
         body.push_str("</dl>");
         body.push_str(if self.is_local {
             "<p class=\"note\">The answer goes to a program on your own computer. Agree only if \
@@ -91,7 +96,7 @@ impl Question<'_> {
         if let Some(problem) = self.problem {
             let _ = write!(body, "<p class=\"note\" role=\"alert\">{}</p>", escape(problem));
         }
-        if self.user.is_none() {
+        if self.user.is_none() && self.provider.is_none() {
             let typed = escape(self.typed_name);
             let _ = write!(
                 body,
@@ -121,7 +126,8 @@ pub(crate) fn problem(status: StatusCode, code: &str, words: &str) -> Response {
     page(status, "This sign-in cannot continue", &body)
 }
 
-fn page(status: StatusCode, title: &str, body: &str) -> Response {
+/// A page with this title and these HTML elements. It runs no script and cannot be framed.
+pub fn page(status: StatusCode, title: &str, body: &str) -> Response {
     let html = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
@@ -154,7 +160,7 @@ fn policy() -> String {
 }
 
 /// Escapes a text for HTML, inside elements and quoted attributes.
-fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

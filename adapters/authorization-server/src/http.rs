@@ -18,6 +18,8 @@ pub enum Endpoint {
     Metadata,
     /// The page on which a user agrees.
     Authorize,
+    /// The way back from the provider at which users sign in.
+    Callback,
     /// Exchanges codes and refresh tokens.
     Token,
     /// Dynamic registration of clients, RFC 7591.
@@ -60,9 +62,10 @@ pub struct Response {
 
 impl Endpoint {
     /// All endpoints.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Metadata,
         Self::Authorize,
+        Self::Callback,
         Self::Token,
         Self::Register,
         Self::Revoke,
@@ -75,6 +78,7 @@ impl Endpoint {
         match self {
             Self::Metadata => "/.well-known/oauth-authorization-server",
             Self::Authorize => "/authorize",
+            Self::Callback => "/authorize/callback",
             Self::Token => "/token",
             Self::Register => "/register",
             Self::Revoke => "/revoke",
@@ -86,7 +90,7 @@ impl Endpoint {
     /// The largest body of a request, in bytes.
     pub fn max_body(self) -> usize {
         match self {
-            Self::Metadata | Self::Keys => 0,
+            Self::Metadata | Self::Keys | Self::Callback => 0,
             Self::Authorize => 8 * 1024,
             Self::Token | Self::Register | Self::Revoke | Self::Introspect => 16 * 1024,
         }
@@ -95,7 +99,7 @@ impl Endpoint {
     /// The methods that the endpoint answers.
     pub(crate) fn methods(self) -> &'static [Method] {
         match self {
-            Self::Metadata | Self::Keys => &[Method::GET],
+            Self::Metadata | Self::Keys | Self::Callback => &[Method::GET],
             Self::Authorize => &[Method::GET, Method::POST],
             Self::Token | Self::Register | Self::Revoke | Self::Introspect => &[Method::POST],
         }
@@ -105,7 +109,7 @@ impl Endpoint {
     /// no answer depends on a cookie.
     pub(crate) fn is_for_scripts(self) -> bool {
         match self {
-            Self::Authorize => false,
+            Self::Authorize | Self::Callback => false,
             Self::Metadata
             | Self::Token
             | Self::Register

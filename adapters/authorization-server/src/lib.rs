@@ -32,8 +32,11 @@ mod server;
 mod settings;
 mod sign_in;
 mod token;
+mod upstream;
+mod upstream_http;
 mod validate;
 
+pub use consent::{escape, page};
 pub use documents::{ClientDocuments, HttpDocuments};
 pub use events::{Event, EventLog};
 pub use http::{Endpoint, Request, Response};
@@ -41,4 +44,6 @@ pub use import::{ImportError, Imported};
 pub use password::{BadPassword, hash as hash_password, verify as verify_password};
 pub use server::{AuthorizationServer, Ports, StartError};
 pub use settings::{Settings, SettingsError, SignIn, Signing, TrustedProxy};
+pub use upstream::{Upstream, UpstreamProvider, UpstreamSignIn, UpstreamUser};
+pub use upstream_http::{HttpUpstream, UpstreamSettings};
 pub use validate::{AccessTokens, Identity, Refused};

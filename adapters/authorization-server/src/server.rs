@@ -9,6 +9,7 @@ use capstan_http::StatusCode;
 use capstan_http::header::{ALLOW, HeaderValue};
 use capstan_hub::ports::{AuthorizationStore, Clock};
 
+use crate::authorize::page_of;
 use crate::documents::{ClientDocuments, Documents};
 use crate::error::OauthError;
 use crate::events::{Event, EventLog};
@@ -19,6 +20,7 @@ use crate::metadata;
 use crate::rate_limit::RateLimit;
 use crate::settings::{Checked, Settings, SettingsError};
 use crate::sign_in::Passwords;
+use crate::upstream::SignIns;
 use crate::validate::AccessTokens;
 
 /// Interval at which expired state is deleted and keys are replaced.
@@ -46,6 +48,7 @@ pub struct AuthorizationServer {
     pub(crate) documents: Documents,
     pub(crate) passwords: Passwords,
     pub(crate) limits: Limits,
+    pub(crate) sign_ins: SignIns,
 }
 
 /// Limits on attempts, per address of the peer.
@@ -93,6 +96,7 @@ impl AuthorizationServer {
             documents,
             passwords: Passwords::new(clock),
             limits: Limits::new(),
+            sign_ins: SignIns::default(),
             ports,
         }))
     }
@@ -147,6 +151,7 @@ impl AuthorizationServer {
         let answered = match endpoint {
             Endpoint::Metadata => Ok(metadata::response(&self.settings)),
             Endpoint::Authorize => Ok(self.authorize(request).await),
+            Endpoint::Callback => Ok(page_of(self.callback(request).await)),
             Endpoint::Token => self.token(request).await,
             Endpoint::Register => self.register(request).await,
             Endpoint::Revoke => self.revoke(request).await,

@@ -7,6 +7,7 @@ use capstan_safety::address::Network;
 use url::{Host, Url};
 
 use crate::redirect::RedirectPattern;
+use crate::upstream::UpstreamProvider;
 
 /// Smallest size of a signing secret, in bytes: that of the hash that it keys.
 const MIN_SECRET: usize = 32;
@@ -54,6 +55,8 @@ pub enum SignIn {
     Proxy(TrustedProxy),
     /// They type the password of a local user.
     Users,
+    /// An OpenID Connect provider knows them.
+    Upstream(UpstreamProvider),
 }
 
 /// A proxy that names users in headers.

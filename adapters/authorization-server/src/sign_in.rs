@@ -16,7 +16,7 @@ use crate::settings::TrustedProxy;
 const AT_ONCE: usize = 2;
 
 /// Longest name of a user, in bytes.
-const MAX_NAME: usize = 256;
+pub(crate) const MAX_NAME: usize = 256;
 
 /// A user who has proved who they are.
 #[derive(Clone, Debug, PartialEq, Eq)]

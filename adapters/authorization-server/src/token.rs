@@ -136,7 +136,7 @@ impl AuthorizationServer {
     /// The roles of the user now. A user that was removed has no more tokens.
     async fn current_roles(&self, grant: &StoredGrant) -> Result<Vec<String>, OauthError> {
         match &self.settings.sign_in {
-            SignIn::Proxy(_) => Ok(grant.roles.clone()),
+            SignIn::Proxy(_) | SignIn::Upstream(_) => Ok(grant.roles.clone()),
             SignIn::Users => {
                 let user = self.ports.store.user(&grant.subject).await?;
                 user.map(|user| user.roles).ok_or_else(OauthError::invalid_grant)

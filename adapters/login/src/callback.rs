@@ -27,6 +27,7 @@ use url::form_urlencoded;
 
 use crate::error::LoginError;
 use crate::random;
+use crate::routes::CallbackRoutes;
 
 /// The time limit of a connection, including the exchange of the code.
 const CONNECTION: Duration = Duration::from_secs(90);
@@ -40,12 +41,19 @@ const MAX_CONNECTIONS: usize = 16;
 /// The path of the callback, unless the configuration sets one.
 pub(crate) const PATH: &str = "/callback";
 
-/// The listener of one login.
+/// The callback of one login.
 pub(crate) struct Callback {
-    listener: TcpListener,
-    expected: Arc<Expected>,
+    receiver: Receiver,
     /// The callback as the authorization server is told.
     pub(crate) redirect_uri: String,
+}
+
+/// The way by which the browser comes back.
+enum Receiver {
+    /// To a listener of this login.
+    Listener(TcpListener, Arc<Expected>),
+    /// To a route of a server that serves many logins.
+    Routed(Arc<CallbackRoutes>),
 }
 
 /// The requests that belong to the login.
@@ -80,8 +88,10 @@ pub(crate) struct Arrival {
 
 /// The result of a login, as the browser shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub enum Outcome {
+    /// The tokens are stored.
     LoggedIn,
+    /// There is no login; the log says why.
     Failed,
 }
 
@@ -100,11 +110,22 @@ impl Callback {
             None => format!("http://127.0.0.1:{port}{path}"),
         };
         let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
-        Ok(Self { listener, expected: Arc::new(Expected { hosts, path }), redirect_uri })
+        let receiver = Receiver::Listener(listener, Arc::new(Expected { hosts, path }));
+        Ok(Self { receiver, redirect_uri })
+    }
+
+    /// The callback at a route.
+    pub(crate) fn routed(routes: &Arc<CallbackRoutes>) -> Self {
+        let redirect_uri = routes.redirect_uri().to_owned();
+        Self { receiver: Receiver::Routed(Arc::clone(routes)), redirect_uri }
     }
 
     /// Waits for the answer with this state. Other requests are refused and do not end the wait.
     pub(crate) async fn arrival(&self, state: &Secret<String>) -> Arrival {
+        let (listener, expected) = match &self.receiver {
+            Receiver::Listener(listener, expected) => (listener, expected),
+            Receiver::Routed(routes) => return routes.arrival(state).await,
+        };
         let (found, mut arrivals) = mpsc::channel(1);
         let mut connections = JoinSet::new();
         loop {
@@ -116,9 +137,9 @@ impl Callback {
                     return arrival;
                 }
                 Some(_) = connections.join_next(), if !connections.is_empty() => {}
-                accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => {
+                accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => {
                     if let Ok((stream, _)) = accepted {
-                        let serving = serve(stream, Arc::clone(&self.expected), state.clone(), found.clone());
+                        let serving = serve(stream, Arc::clone(expected), state.clone(), found.clone());
                         connections.spawn(serving);
                     }
                 }

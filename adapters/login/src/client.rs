@@ -153,9 +153,12 @@ impl Client {
         redirect_uri: Option<&str>,
     ) -> Result<Self, LoginError> {
         let method = registered_method(discovered.auth_methods.as_deref());
+        // A gateway has a public callback, a person's own machine has a loopback one.
+        let is_public = redirect_uri.is_some_and(|uri| uri.starts_with("https://"));
+        let kind = if is_public { "web" } else { "native" };
         let mut request = json!({
             "client_name": "Capstan",
-            "application_type": "native",
+            "application_type": kind,
             "token_endpoint_auth_method": method,
         });
         let (uris, responses, grants) = if let Some(uri) = redirect_uri {

@@ -1,6 +1,7 @@
 //! Logs in: finds the authorization server, chooses the client and the scopes, asks the person, and
 //! exchanges the code.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_http::Url;
@@ -17,6 +18,7 @@ use crate::enterprise::{self, add_scopes};
 use crate::entry::Entry;
 use crate::error::LoginError;
 use crate::login::ForeignTokens;
+use crate::routes::CallbackRoutes;
 use crate::settings::{Grant, OAuthSettings};
 use crate::token::{self, Granted, TokenRequest};
 use crate::web::{Web, is_code, words};
@@ -39,6 +41,8 @@ pub struct LoginRequest {
     pub port: Option<u16>,
     /// How long to wait for the person.
     pub wait: Duration,
+    /// The callback at a route; `None` for a listener on this machine.
+    pub routes: Option<Arc<CallbackRoutes>>,
 }
 
 /// Everything that a login needs.
@@ -215,6 +219,9 @@ impl Flow<'_> {
         discovered: &Discovered,
         wish: &LoginRequest,
     ) -> Result<Callback, LoginError> {
+        if let Some(routes) = &wish.routes {
+            return Ok(Callback::routed(routes));
+        }
         let uri = self.settings.redirect_uri.as_deref().and_then(|uri| Url::parse(uri).ok());
         let configured = uri.as_ref().and_then(Url::port);
         if let Some(port) = configured.or(wish.port).or(self.settings.callback_port) {

@@ -23,13 +23,17 @@ mod token;
 mod enterprise;
 mod device;
 mod callback;
+mod routes;
 mod entry;
 mod flow;
 mod renewal;
 mod login;
 
+pub use callback::Outcome;
 pub use document::{callback_at, client_document};
 pub use error::LoginError;
 pub use flow::LoginRequest;
 pub use login::{ForeignTokens, LoggedIn, LoggedOut, Login, LoginStatus, Revoke};
+pub use random::{same, text as random_text};
+pub use routes::CallbackRoutes;
 pub use settings::{ClientAuth, Grant, LoginSettings, OAuthSettings};

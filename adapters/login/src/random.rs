@@ -11,7 +11,10 @@ use crate::error::LoginError;
 const BYTES: usize = 32;
 
 /// A random text of characters that need no escape in an address.
-pub(crate) fn text() -> Result<Secret<String>, LoginError> {
+///
+/// # Errors
+/// If the system has no random numbers.
+pub fn text() -> Result<Secret<String>, LoginError> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes)
         .map_err(|error| LoginError::Settings(format!("there are no random numbers: {error}")))?;
@@ -24,7 +27,7 @@ pub(crate) fn challenge(verifier: &Secret<String>) -> String {
 }
 
 /// True if two texts are equal. The time does not depend on where they differ.
-pub(crate) fn same(one: &str, other: &str) -> bool {
+pub fn same(one: &str, other: &str) -> bool {
     let differences = one.bytes().zip(other.bytes()).fold(0, |all, (a, b)| all | (a ^ b));
     one.len() == other.len() && differences == 0
 }

@@ -14,6 +14,7 @@ mod http;
 mod fault;
 
 pub use server::Server;
+pub use server::per_caller::{CallerCredentials, FindCredentials, PerCallerServer};
 pub use settings::{Era, HttpSettings, Others, Prefer, Root, Settings, StdioSettings};
 
 /// A server that runs as a child of its keeper and communicates over its standard streams.

@@ -86,8 +86,7 @@ impl GatewayAuth {
             return Ok(None);
         };
         let clock = Arc::clone(&hub.clock);
-        let log = Arc::clone(&hub.audit);
-        let observer = Arc::new(AuditLogins { log, clock: Arc::clone(&clock) });
+        let observer = AuditLogins::new(hub);
         let own = own_authorization::start(adapters, gateway, bound, Arc::clone(&observer)).await?;
         let mut chain = Chain::new(Arc::clone(&clock), observer);
         for provider in &auth.providers {
@@ -350,6 +349,10 @@ impl PublicEndpoint for Metadata {
 // === impl AuditLogins ===
 
 impl AuditLogins {
+    pub(super) fn new(hub: &HubBuilder) -> Arc<Self> {
+        Arc::new(Self { log: Arc::clone(&hub.audit), clock: Arc::clone(&hub.clock) })
+    }
+
     pub(super) fn record(
         &self,
         caller: Arc<Caller>,

@@ -7,13 +7,14 @@ use capstan_app::{AppError, Environment};
 use capstan_auth::resource::PublicAddress;
 use capstan_auth::{Identity, Refusal, TokenVerifier, Verification};
 use capstan_authorization_server::{
-    AccessTokens, AuthorizationServer, Endpoint, Event, EventLog, HttpDocuments, Ports, Refused,
-    Request, Settings, SettingsError, SignIn, Signing, StartError, TrustedProxy,
+    AccessTokens, AuthorizationServer, Endpoint, Event, EventLog, HttpDocuments, HttpUpstream,
+    Ports, Refused, Request, Settings, SettingsError, SignIn, Signing, StartError, TrustedProxy,
+    UpstreamProvider, UpstreamSettings,
 };
 use capstan_config::{AuthProvider, Gateway, OauthAs, TokenAlgorithm};
 use capstan_gateway::http::{Body, Bound, HttpRequest, PublicEndpoint, Routes, UnreadBody};
 use capstan_hub::Outcome;
-use capstan_hub::ports::BoxFuture;
+use capstan_hub::ports::{BoxFuture, Clock};
 use capstan_model::{Caller, ErrorCode};
 use capstan_store::Database;
 use hyper::Response;
@@ -52,17 +53,41 @@ pub(super) async fn start(
 ) -> Result<Option<Arc<AuthorizationServer>>, AppError> {
     let auth = gateway.auth.as_ref().filter(|auth| auth.has(AuthProvider::OauthAs));
     let Some(configured) = auth.and_then(|auth| auth.oauth_as.as_ref()) else { return Ok(None) };
+    let upstream = configured.upstream.as_ref();
+    let upstream = upstream.map(|one| provider(one, &logins.clock)).transpose()?;
     let ports = Ports {
         store: Arc::<Database>::clone(&adapters.database),
         clock: Arc::clone(&logins.clock),
         documents: Arc::new(HttpDocuments),
         events: Arc::new(AuditedEvents(logins)),
     };
-    let settings = settings(gateway, configured, bound);
+    let settings = settings(gateway, configured, bound, upstream);
     let server =
         AuthorizationServer::start(settings, ports).await.map_err(|error| refused(&error))?;
     import(&adapters.environment, configured, &server).await?;
     Ok(Some(server))
+}
+
+/// The provider at which users sign in.
+fn provider(
+    configured: &capstan_config::UpstreamProvider,
+    clock: &Arc<dyn Clock>,
+) -> Result<UpstreamProvider, AppError> {
+    let place = "`gateway.auth.oauth_as.upstream`";
+    let missing = |key: &str| AppError::config(format!("{place} has no `{key}`"));
+    let issuer = configured.issuer.clone().ok_or_else(|| missing("issuer"))?;
+    let settings = UpstreamSettings {
+        issuer: issuer.clone(),
+        client_id: configured.client_id.clone().ok_or_else(|| missing("client_id"))?,
+        client_secret: configured.client_secret.clone(),
+        scopes: configured.scopes.clone(),
+        subject_claim: configured.subject_claim.clone(),
+        roles_claim: configured.roles_claim.clone(),
+        networks: configured.networks.clone(),
+    };
+    let provider = HttpUpstream::new(settings, Arc::clone(clock))
+        .map_err(|why| AppError::config(format!("{place} cannot be used: {why}")))?;
+    Ok(UpstreamProvider { issuer, provider: Arc::new(provider) })
 }
 
 /// The issuer of tokens: the configured one, or the address of the gateway.
@@ -87,8 +112,15 @@ pub(super) fn verifier(server: &AuthorizationServer) -> Arc<dyn TokenVerifier> {
     Arc::new(OwnTokens(server.tokens()))
 }
 
-fn settings(gateway: &Gateway, configured: &OauthAs, bound: &Bound) -> Settings {
-    let sign_in = if configured.trusted_source_cidrs.is_empty() {
+fn settings(
+    gateway: &Gateway,
+    configured: &OauthAs,
+    bound: &Bound,
+    upstream: Option<UpstreamProvider>,
+) -> Settings {
+    let sign_in = if let Some(upstream) = upstream {
+        SignIn::Upstream(upstream)
+    } else if configured.trusted_source_cidrs.is_empty() {
         SignIn::Users
     } else {
         SignIn::Proxy(TrustedProxy {

@@ -22,6 +22,7 @@ mod extensions;
 mod large;
 mod providers;
 mod login;
+mod accounts;
 mod issuers;
 
 use std::path::PathBuf;

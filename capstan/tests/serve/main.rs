@@ -18,6 +18,8 @@ mod access;
 mod auth;
 mod auth_server;
 mod handles;
+mod own_accounts;
+mod public_url;
 mod ending;
 mod servers;
 mod hidden;

@@ -249,6 +249,6 @@ fn lines(stream: impl Read + Send + 'static) -> Receiver<String> {
 
 #[track_caller]
 #[expect(clippy::panic, reason = "a test that cannot have what it stands on must fail")]
-fn fail(why: &str) -> ! {
+pub(crate) fn fail(why: &str) -> ! {
     panic!("{why}")
 }

@@ -22,7 +22,7 @@ use crate::hub_settings::policy;
 use crate::{
     AppError, Approval, AuditMark, AuditQuery, AuditReader, AuditRow, AuditWhole, Configs,
     ControlFault, ControlSocket, ControlSockets, EditText, Edited, Environment, FileFacts,
-    FileKind, Files, Machine, ProjectApprovals, Setup,
+    FileKind, Files, Machine, ProbeAnswer, ProbeRequest, ProjectApprovals, PublicProbe, Setup,
 };
 
 /// Files in memory; a folder exists if a file is in it.
@@ -199,6 +199,12 @@ impl Clock for FakeClock {
 }
 
 // === impl FakeMachine ===
+
+impl PublicProbe for FakeMachine {
+    fn send(&self, _: ProbeRequest) -> BoxFuture<'_, Result<ProbeAnswer, String>> {
+        ready(Err("nothing answers".to_owned())).boxed()
+    }
+}
 
 impl Machine for FakeMachine {
     fn connect(&self, _: &Path) -> io::Result<()> {

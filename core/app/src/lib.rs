@@ -52,7 +52,10 @@ pub use clients::{
     ReversibleEdits, TakeEntry, UndoneAdoption, Uninstalled,
 };
 pub use configs::{Approval, Change, ConfigFile, Configs, DemoConfig, SavedRules};
-pub use doctor::{Check, CheckStatus, Doctor, Machine, check_servers};
+pub use doctor::{
+    Check, CheckStatus, Doctor, Machine, ProbeAnswer, ProbeRequest, PublicProbe, check_public_url,
+    check_servers,
+};
 pub use environment::Environment;
 pub use error::{AppError, ErrorKind};
 pub use files::{

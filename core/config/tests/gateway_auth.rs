@@ -250,6 +250,45 @@ fn c36_the_settings_of_the_authorization_server_are_checked() {
 }
 
 #[test]
+fn the_provider_at_which_users_sign_in_is_checked() {
+    let with = |upstream: &str| {
+        auth(&format!(
+            "[gateway]\npublic_url = \"https://a\"\n[gateway.auth]\nproviders = [\"oauth_as\"]\n\
+             [gateway.auth.oauth_as]\nredirect_uri_allowlist = [\"https://a/cb\"]\n{upstream}\n"
+        ))
+    };
+    let good = "upstream = { issuer = \"https://login.example.com\", client_id = \"c\" }";
+    let loaded = with(good);
+    assert_eq!(loaded.problems, []);
+    let server = loaded.config.gateway.auth.and_then(|auth| auth.oauth_as).unwrap();
+    assert_eq!(server.upstream.unwrap().scopes, ["openid", "profile"]);
+    for (wrong, message) in [
+        ("upstream = { client_id = \"c\" }", "has no `issuer`"),
+        ("upstream = { issuer = \"https://l\" }", "has no `client_id`"),
+        (
+            "upstream = { issuer = \"http://l.example\", client_id = \"c\" }",
+            "must be an `https://`",
+        ),
+        (
+            "upstream = { issuer = \"https://l\", client_id = \"c\", scopes = [\"email\"] }",
+            "has no `openid`",
+        ),
+        (
+            "trusted_source_cidrs = [\"127.0.0.1\"]\nupstream = { issuer = \"https://l\", client_id = \"c\" }",
+            "are two ways to sign in",
+        ),
+        ("upstream = { issuer = \"https://l\", client_id = \"c\", typo = 1 }", "typo"),
+    ] {
+        let loaded = with(wrong);
+        assert!(
+            loaded.fatal().any(|one| one.message.contains(message)),
+            "{wrong}: {:?}",
+            loaded.problems
+        );
+    }
+}
+
+#[test]
 fn a_value_that_is_unset_or_empty_stops_the_gateway_and_no_other_command() {
     for (text, message) in [
         ("bearer = { tokens = { \"${UNSET}\" = \"a\" } }", "`UNSET`, which is not set"),

@@ -1,5 +1,6 @@
 //! Builds a hub. The builder does not depend on the configuration; the application translates that.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use capstan_model::{ServerName, ServerState};
@@ -10,7 +11,7 @@ use crate::back_channel::{OpenQuestions, QuestionGate};
 use crate::catalog::{Catalog, Facts};
 use crate::hub::{Hub, Limits};
 use crate::life::{Server, Supervision, Supervisor, Terms};
-use crate::ports::{AuditLog, Backend, Changes, Clock};
+use crate::ports::{AuditLog, Backend, CallerLogins, Changes, Clock};
 use crate::spills::Spills;
 use crate::trace::Tracer;
 use crate::{Approvals, Pins, Rates};
@@ -41,6 +42,10 @@ pub struct HubBuilder {
     pub tracer: Option<Arc<dyn Tracer>>,
     /// Keeps answers above the limit in tokens.
     pub spills: Option<Arc<Spills>>,
+    /// The servers that callers use with accounts of their own.
+    pub per_caller: BTreeSet<ServerName>,
+    /// Lets callers log in to these.
+    pub caller_logins: Option<Arc<dyn CallerLogins>>,
     servers: IndexMap<ServerName, Slot>,
 }
 
@@ -76,6 +81,8 @@ impl HubBuilder {
             pins: Arc::default(),
             tracer: None,
             spills: None,
+            per_caller: BTreeSet::new(),
+            caller_logins: None,
             servers: IndexMap::new(),
         }
     }
@@ -96,6 +103,8 @@ impl HubBuilder {
             pins: Arc::clone(&before.pins),
             tracer: before.tracer.clone(),
             spills: before.spills.clone(),
+            per_caller: BTreeSet::new(),
+            caller_logins: before.caller_logins.clone(),
             servers: IndexMap::new(),
         }
     }
@@ -169,6 +178,8 @@ impl HubBuilder {
             pins: self.pins,
             tracer: self.tracer,
             spills: self.spills,
+            per_caller: self.per_caller,
+            caller_logins: self.caller_logins,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! const REACHED: usize = std::mem::offset_of!(capstan_hub::Hub, servers);
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use crate::catalog::{Alphabet, Catalog, Facts, ToolView, Uris};
 use crate::explain::{self, Explanation};
 use crate::life::Server;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
-use crate::ports::{AuditLog, Changes, Clock, Item, Listener, ResourceLists};
+use crate::ports::{AuditLog, CallerLogins, Changes, Clock, Item, Listener, ResourceLists};
 use crate::spills::Spills;
 use crate::trace::Tracer;
 use crate::{Approvals, Call, Pins, Rates, Requester, Session};
@@ -46,6 +47,9 @@ pub struct Hub {
     pub(crate) pins: Arc<Pins>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     pub(crate) spills: Option<Arc<Spills>>,
+    /// The servers that callers use with accounts of their own.
+    pub(crate) per_caller: BTreeSet<ServerName>,
+    pub(crate) caller_logins: Option<Arc<dyn CallerLogins>>,
 }
 
 /// The limits of a hub.

@@ -37,7 +37,8 @@ pub mod rates;
 pub mod pins;
 pub mod search;
 pub mod spills;
-pub mod hub;
+mod caller_lists;
+mod hub;
 mod builder;
 mod servers;
 

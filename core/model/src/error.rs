@@ -172,6 +172,14 @@ pub enum CallError {
         /// The server's message, or the scopes that are missing.
         reason: String,
     },
+    /// The server is used with accounts of callers, and this caller has not signed in.
+    #[error("server `{server}` needs an account of your own: {next}")]
+    NeedsSignIn {
+        /// The server asked.
+        server: ServerName,
+        /// The next step: the page to open, or the reason why there is none.
+        next: String,
+    },
     /// The server refuses the credentials of the configuration, or access.
     #[error("server `{server}` refused access: {reason}")]
     Unauthorized {
@@ -295,7 +303,9 @@ impl CallError {
             Self::OutcomeUnknown { .. } | Self::Unrecorded { .. } | Self::Stopped => {
                 ErrorCode::OutcomeUnknown
             }
-            Self::NeedsLogin { .. } | Self::Unauthorized { .. } => ErrorCode::AuthFailure,
+            Self::NeedsLogin { .. } | Self::NeedsSignIn { .. } | Self::Unauthorized { .. } => {
+                ErrorCode::AuthFailure
+            }
             Self::RateLimited { .. } => ErrorCode::RateLimited,
             Self::Status { status, .. } => code_of_status(*status),
             Self::Server { code, .. } => code_of_json_rpc(*code),
@@ -328,6 +338,7 @@ impl CallError {
             | Self::AddressBlocked { .. }
             | Self::LedElsewhere { .. }
             | Self::NeedsLogin { .. }
+            | Self::NeedsSignIn { .. }
             | Self::Unauthorized { .. }
             | Self::RateLimited { .. }
             | Self::DefinitionChanged { .. }

@@ -63,6 +63,7 @@ impl CallError {
             // Messages about logins and blocked addresses say what to do.
             Self::Refused { .. }
             | Self::NeedsLogin { .. }
+            | Self::NeedsSignIn { .. }
             | Self::AddressBlocked { .. }
             | Self::LedElsewhere { .. }
             | Self::RateLimited { retry_after: None, .. }

@@ -295,6 +295,9 @@ pub struct DoctorArgs {
     /// Exit with an error if there are problems
     #[arg(long)]
     pub strict: bool,
+    /// Check instead if Claude.ai and ChatGPT can connect to a gateway at this address
+    #[arg(long, value_name = "URL", conflicts_with_all = ["name", "wait"])]
+    pub public_url: Option<String>,
     /// Longest wait for each server, such as 1m [default: 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub wait: Option<Duration>,

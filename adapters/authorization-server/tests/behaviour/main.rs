@@ -12,3 +12,4 @@ mod consent;
 mod memory;
 mod site;
 mod tokens;
+mod upstream;

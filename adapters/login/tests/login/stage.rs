@@ -229,7 +229,8 @@ pub(crate) async fn log_in(login: &Login, person: &Visitor) -> Result<LoggedIn, 
 }
 
 pub(crate) fn wish() -> LoginRequest {
-    LoginRequest { scopes: None, browser: true, port: None, wait: Duration::from_secs(20) }
+    let wait = Duration::from_secs(20);
+    LoginRequest { scopes: None, browser: true, port: None, wait, routes: None }
 }
 
 // === impl Visitor ===

@@ -7,6 +7,7 @@ pub(crate) mod backoff;
 mod connection;
 pub(crate) mod echo;
 mod lifecycle;
+pub(crate) mod per_caller;
 pub(crate) mod slot;
 pub(crate) mod sticky;
 

@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::peer::{Answer, Peer, Seen};
 use crate::scene::{Scene, legacy, modern, settings};
 
-const LEGACY: Lane = Lane { era: Some(LaneEra::Legacy) };
-const MODERN: Lane = Lane { era: Some(LaneEra::Modern) };
+const LEGACY: Lane = Lane::of(LaneEra::Legacy);
+const MODERN: Lane = Lane::of(LaneEra::Modern);
 
 /// The answer of a server that speaks both eras.
 fn both(seen: &Seen) -> Answer {

@@ -7,8 +7,8 @@ use capstan_model::{Caller, Front, Target};
 
 use crate::scene::{Scene, fixture, json};
 
-const LEGACY: Lane = Lane { era: Some(LaneEra::Legacy) };
-const MODERN: Lane = Lane { era: Some(LaneEra::Modern) };
+const LEGACY: Lane = Lane::of(LaneEra::Legacy);
+const MODERN: Lane = Lane::of(LaneEra::Modern);
 
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 

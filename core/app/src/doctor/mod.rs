@@ -1,9 +1,12 @@
 //! Checks of the configuration, the machine and the servers, with a remedy for each finding.
 //!
-//! `environment` checks the machine, `runtimes` the programs that start servers, `servers` the
+//! `public_url` checks what apps on the web need, `environment` the machine, `runtimes` the programs that start servers, `servers` the
 //! servers themselves.
 
 mod environment;
+mod public_url;
+#[cfg(test)]
+mod public_url_tests;
 mod runtimes;
 mod servers;
 
@@ -16,6 +19,7 @@ use capstan_config::{Problem, Severity};
 use capstan_hub::ports::BoxFuture;
 use serde::Serialize;
 
+pub use public_url::{ProbeAnswer, ProbeRequest, PublicProbe, check_public_url};
 pub use servers::check_servers;
 
 use crate::{AppError, AuditReader, Configs, ControlSockets, Setup};
@@ -30,6 +34,8 @@ pub struct Doctor {
     pub gateways: Arc<dyn ControlSockets>,
     /// The machine.
     pub machine: Arc<dyn Machine>,
+    /// Sends requests to public addresses.
+    pub probe: Arc<dyn PublicProbe>,
 }
 
 /// Probes of the machine: programs, sockets, addresses and the state database.
@@ -163,6 +169,7 @@ mod tests {
             audit: Arc::new(NoEntries),
             gateways: Arc::new(FakeSockets(sockets.collect())),
             machine: Arc::new(FakeMachine),
+            probe: Arc::new(FakeMachine),
         };
         doctor.check(&setup, Ok(listen.parse().unwrap())).await
     }

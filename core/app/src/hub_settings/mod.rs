@@ -18,6 +18,7 @@ use capstan_config::{AuditArguments, Config, Loaded, ServerEntry};
 use capstan_hub::catalog::{Catalog, Names};
 use capstan_hub::ports::PinStore;
 use capstan_hub::{Check, Hub, HubBuilder, Keep, Limits};
+use capstan_model::ServerName;
 use capstan_policy::Policy;
 
 pub use approvals::{ApprovalPorts, ClientTransport, command_approvals, gateway_approvals};
@@ -65,6 +66,7 @@ pub fn apply(
     hub.policy = policy;
     hub.pins = Arc::new(pins::of(pins, config, &hub.clock, &hub.changes));
     hub.limits = limits(loaded);
+    hub.per_caller = per_caller(config).cloned().collect();
     hub.rates = Arc::new(rates::of(config, before.map(|before| before.hub.rates())));
     let uris = before.map(|before| {
         let servers = config.servers.values().map(|entry| entry.name.clone());
@@ -73,6 +75,14 @@ pub fn apply(
     let catalog = overrides::catalog(config, names(config, before));
     hub.catalog = Arc::new(Catalog { uris: uris.unwrap_or_default(), ..catalog });
     hub.approvals = Arc::default();
+}
+
+/// The servers that callers use with accounts of their own.
+fn per_caller(config: &Config) -> impl Iterator<Item = &ServerName> {
+    let is_per_caller = |entry: &&ServerEntry| {
+        entry.status.as_ref().is_ok_and(capstan_config::Server::is_per_caller)
+    };
+    config.servers.values().filter(is_per_caller).map(|entry| &entry.name)
 }
 
 /// Raises the limit on open questions to what a gateway needs.

@@ -25,6 +25,10 @@ pub fn supervision(
     let entry = config.servers.get(name).filter(|_| *state == ServerState::Idle);
     let Some(entry) = entry else { return Supervision::None };
     let Ok(server) = &entry.status else { return Supervision::None };
+    if server.is_per_caller() {
+        // Its lists depend on the account, so that none is saved.
+        return Supervision::Counted;
+    }
     match server.kind {
         Kind::Stdio(_) | Kind::Http(_) | Kind::Sse(_) => {}
         Kind::Cli(_) | Kind::OpenApi(_) => return Supervision::Counted,

@@ -34,6 +34,7 @@ pub use self::gateway::forwarded::Forwarded;
 pub use self::gateway::jwt::{JwtAlgorithm, JwtAuth};
 pub use self::gateway::limits::GatewayLimits;
 pub use self::gateway::oauth_as::{OauthAs, TokenAlgorithm};
+pub use self::gateway::upstream::UpstreamProvider;
 pub use self::gateway::{CLIENT_DOCUMENT, Confirm, Gateway};
 pub use self::mcp::{CommandList, Mcp};
 pub use self::model::Model;

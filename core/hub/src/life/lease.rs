@@ -16,13 +16,15 @@ use super::server::Server;
 use super::supervisor::lock;
 use crate::Answer;
 use crate::pipeline::{Message, Outgoing};
-use crate::ports::{About, Connected, Connection, Item, Lane, Listing};
+use crate::ports::{About, Connected, Connection, Item, Lane, Listing, Principal};
 
 /// The right to use the connections of one lane of a server.
 pub(crate) struct Lease {
     /// Dropped before the hold of the server, which holds everything.
     lane: Option<LaneLease>,
     home: Arc<dyn Connection>,
+    /// The account that both connections belong to.
+    principal: Principal,
     hold: Hold,
 }
 
@@ -44,7 +46,7 @@ struct LaneHold(Arc<Server>);
 impl Lease {
     pub(super) fn new(hold: Hold, lane: Lane, Connected { home, own }: Connected) -> Self {
         let leased = |connection| LaneLease { lane, connection, _hold: LaneHold::new(&hold.0) };
-        Self { lane: own.map(leased), home, hold }
+        Self { lane: own.map(leased), home, principal: lane.principal, hold }
     }
 
     pub(crate) fn server(&self) -> &Arc<Server> {
@@ -53,16 +55,16 @@ impl Lease {
 
     /// True if calls are sent in the modern protocol.
     pub(crate) fn is_modern(&self) -> bool {
-        let is_modern = |server: &Server| {
-            server.about().is_some_and(|about| about.protocol == protocol::MODERN)
-        };
+        let about = self.home.identity().or_else(|| self.server().about());
+        let is_modern = about.is_some_and(|about| about.protocol == protocol::MODERN);
         // The own connection of a lane speaks the other era.
-        is_modern(self.server()) != self.lane.is_some()
+        is_modern != self.lane.is_some()
     }
 
     /// The lane whose connection calls are sent on. Later requests about a call use it as well.
     pub(crate) fn lane(&self) -> Lane {
-        self.lane.as_ref().map_or(Lane::ANY, |lane| lane.lane)
+        let era = self.lane.as_ref().and_then(|lane| lane.lane.era);
+        Lane { era, principal: self.principal }
     }
 
     /// Returns a list of the running server, if no waiting is necessary.

@@ -187,7 +187,7 @@ impl Server {
     /// The lane, if it may have a connection of its own. Others are served by the home connection,
     /// and what only describes the server must not choose that connection's era.
     pub(crate) fn separate(&self, lane: Lane) -> Lane {
-        if self.backend.may_have_lanes() { lane } else { Lane::ANY }
+        if self.backend.may_have_lanes() { lane } else { Lane { era: None, ..lane } }
     }
 
     pub(crate) fn pace(&self) -> Option<Pace> {

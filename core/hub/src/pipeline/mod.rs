@@ -34,6 +34,7 @@ mod extension;
 mod outgoing;
 mod record;
 mod side;
+mod sign_in;
 mod task;
 
 pub(crate) use permit::fallback;
@@ -78,7 +79,7 @@ async fn walk(
     let max_tokens = hub.limits.max_tokens.or(requester.max_tokens);
     let uris = hub.merged_uris(&requester);
     let reached = reach::reach(hub, call, requester.resources, record)?;
-    let awake = wake::wake(hub, reached, requester.lane).await?;
+    let awake = wake::wake(hub, reached, requester.lane, Some(&*requester.client)).await?;
     let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments, requester.repeated)?;
     let permitted = permit::permit(hub, settled, record)?;
@@ -113,7 +114,7 @@ pub(crate) async fn find(hub: &Hub, call: Call) -> Result<(ServerName, Item), Ca
 /// Runs the steps up to `settle` for a call that is not made.
 async fn settled(hub: &Hub, call: Call, check: Check) -> Result<Resolved, CallError> {
     let first = hub.ids_of(&call.target).next();
-    let awake = wake::wake(hub, reach::checked(call, first)?, Lane::ANY).await?;
+    let awake = wake::wake(hub, reach::checked(call, first)?, Lane::ANY, None).await?;
     let settled = settle::settle(hub, resolve::find(hub, awake).await?, check, None)?;
     Ok(settled.into_resolved())
 }

@@ -8,6 +8,7 @@ use capstan_wire::Json;
 
 use super::reach::is_uri;
 use super::record::Record;
+use super::sign_in::Asked;
 use super::wake::{Awake, listing_of, start, within_reach};
 use crate::catalog::{Fact, find_public};
 use crate::hub::Hub;
@@ -156,9 +157,12 @@ async fn look_for(
             let (definition, standing) = (Json::empty_object(), Standing::Approved);
             return Ok(Found { id, definition, fact: None, standing, lease: None, items: None });
         };
-        let lease = match lease.take() {
-            Some(lease) => lease,
-            None => start(hub, server, listing, lane).await?,
+        let lease = if let Some(lease) = lease.take() {
+            lease
+        } else {
+            // The caller was asked to sign in before, when its server was woken.
+            let asked = Asked { caller: &call.caller, client: None };
+            start(hub, server, listing, lane, asked).await?
         };
         let (items, odd) = hub.judged_by(&lease, listing).await?;
         if let Some((id, definition, fact)) = offered(hub, call.target.kind, &id, &items) {

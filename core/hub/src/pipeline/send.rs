@@ -12,6 +12,7 @@ use capstan_wire::object;
 
 use super::admit::Ticket;
 use super::outgoing::Outgoing;
+use super::sign_in::{self, Asked, for_caller, sign_in};
 use super::wake::listing_of;
 use crate::back_channel::BackChannel;
 use crate::hub::Hub;
@@ -30,12 +31,15 @@ pub(super) async fn send(
     requester: Requester<'_>,
 ) -> Result<(Answer, Lease), CallError> {
     let Requester { client, identity, lane, .. } = requester;
+    let caller = Arc::clone(ticket.caller());
+    let asked_client = Arc::clone(&client);
+    let asked = Asked { caller: &caller, client: Some(&*asked_client) };
     let back = BackChannel::new(hub, &ticket.id().server, client, identity);
     let mut attempt = 1;
     loop {
         let mut lease = match ticket.take_lease() {
             Some(lease) => lease,
-            None => Box::pin(again(hub, ticket, lane)).await?,
+            None => Box::pin(again(hub, ticket, lane, asked)).await?,
         };
         if !is_at_hand(&lease, ticket) {
             // Boxed because it is rare and large, to keep the future of every call small.
@@ -47,13 +51,28 @@ pub(super) async fn send(
         };
         match result {
             Err(error) if attempt < MAX_ATTEMPTS && never_ran(&error, &lease) => attempt += 1,
+            // Refused before it ran: the token of the caller is no longer valid.
+            Err(error @ CallError::NeedsLogin { .. }) => {
+                drop(lease);
+                if attempt >= MAX_ATTEMPTS {
+                    return Err(for_caller(error, lane));
+                }
+                let server = &ticket.id().server;
+                Box::pin(sign_in(hub, server, lane, asked, error)).await?;
+                attempt += 1;
+            }
             result => return result.map(|answer| (answer, lease)),
         }
     }
 }
 
 /// Takes a new lease of the ticket's server, in the same lane.
-async fn again(hub: &Hub, ticket: &Ticket, lane: Lane) -> Result<Lease, CallError> {
+async fn again(
+    hub: &Hub,
+    ticket: &Ticket,
+    lane: Lane,
+    asked: Asked<'_>,
+) -> Result<Lease, CallError> {
     // The server can be removed between `resolve` and `send`. The caller gets the same error as for
     // a server that never existed.
     let Some(server) = hub.servers.get(&ticket.id().server) else {
@@ -62,7 +81,7 @@ async fn again(hub: &Hub, ticket: &Ticket, lane: Lane) -> Result<Lease, CallErro
     };
     match server.lease(lane) {
         Some(lease) => Ok(lease),
-        None => server.wake(lane).await,
+        None => sign_in::wake(hub, server, lane, asked).await,
     }
 }
 

@@ -12,6 +12,7 @@ use super::attempt::{Attempt, OpenAttempt};
 use super::outgoing::{Outgoing, TaskOp, TaskRequest, TaskSubscription};
 use super::record::Record;
 use super::screen::{check_size, not_streamed};
+use super::sign_in::for_caller;
 use crate::hub::Hub;
 use crate::life::Server;
 use crate::ports::{BoxFuture, Lane, Subscriber};
@@ -223,6 +224,7 @@ impl Hub {
 }
 
 async fn send(server: &Arc<Server>, lane: Lane, outgoing: Outgoing<'_>) -> Result<Json, CallError> {
-    let lease = server.wake(lane).await?;
-    not_streamed(server.name(), lease.send(outgoing).await?)
+    let lease = server.wake(lane).await.map_err(|error| for_caller(error, lane))?;
+    let answer = lease.send(outgoing).await.map_err(|error| for_caller(error, lane))?;
+    not_streamed(server.name(), answer)
 }

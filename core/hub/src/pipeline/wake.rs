@@ -9,10 +9,11 @@ use std::sync::Arc;
 use capstan_model::{CallError, ItemId, Kind};
 
 use super::reach::Reached;
+use super::sign_in::{self, Asked};
 use crate::Call;
 use crate::hub::Hub;
 use crate::life::{Lease, Server};
-use crate::ports::{Lane, Listing};
+use crate::ports::{ClientSide, Lane, Listing};
 
 /// A call whose server runs, if the name determines the server.
 pub(super) struct Awake {
@@ -24,15 +25,22 @@ pub(super) struct Awake {
     pub(super) lane: Lane,
 }
 
-pub(super) async fn wake(hub: &Hub, reached: Reached, lane: Lane) -> Result<Awake, CallError> {
+pub(super) async fn wake(
+    hub: &Hub,
+    reached: Reached,
+    lane: Lane,
+    client: Option<&dyn ClientSide>,
+) -> Result<Awake, CallError> {
     let Reached { call, first } = reached;
     let server = first.as_ref().and_then(|id| within_reach(hub, &call, id));
     let lease = match (server, listing_of(call.target.kind)) {
-        (Some(server), Some(listing)) => match server.lease(lane) {
-            Some(lease) => Some(lease),
+        (Some(server), Some(listing)) => Some(if let Some(lease) = server.lease(lane) {
+            lease
+        } else {
+            let asked = Asked { caller: &call.caller, client };
             // Boxed because it is rare and large, to keep the future of every call small.
-            None => Some(Box::pin(start(hub, server, listing, lane)).await?),
-        },
+            Box::pin(start(hub, server, listing, lane, asked)).await?
+        }),
         (None, _) | (_, None) => None,
     };
     Ok(Awake { call, first, lease, lane })
@@ -44,8 +52,9 @@ pub(super) async fn start(
     server: &Arc<Server>,
     listing: Listing,
     lane: Lane,
+    asked: Asked<'_>,
 ) -> Result<Lease, CallError> {
-    hub.beside(server, listing, pin!(server.wake(lane))).await
+    hub.beside(server, listing, pin!(sign_in::wake(hub, server, lane, asked))).await
 }
 
 /// Returns the server of an item, unless the caller may use nothing of it.

@@ -1,6 +1,29 @@
-//! The port for the person who logs in to a server.
+//! The ports for logins to servers: the person who logs in, and the accounts of callers.
+
+use capstan_model::{Caller, ServerName};
 
 use super::BoxFuture;
+
+/// Lets callers of the gateway log in to servers with accounts of their own.
+pub trait CallerLogins: Send + Sync {
+    /// Begins a login, or returns the one of this caller that has begun. The error says why there
+    /// can be none.
+    fn begin<'a>(
+        &'a self,
+        caller: &'a Caller,
+        server: &'a ServerName,
+    ) -> BoxFuture<'a, Result<PendingLogin, String>>;
+}
+
+/// A login that has begun.
+pub struct PendingLogin {
+    /// Its id.
+    pub id: String,
+    /// The page that the caller's user must visit.
+    pub url: String,
+    /// Completes when the login has ended; true if the tokens are stored.
+    pub done: BoxFuture<'static, bool>,
+}
 
 /// A person who logs in. An implementation that can ask no person shows the steps only.
 pub trait LoginPerson: Send + Sync {

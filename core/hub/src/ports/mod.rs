@@ -38,10 +38,10 @@ pub use chat::{
 pub use client::{
     Ask, Asking, ClientSide, Elicitation, Notice, Reply, Subscriber, Unanswered, Want, Wishes,
 };
-pub use lane::{Connected, Era, Lane};
+pub use lane::{Connected, Era, Lane, Principal, PrincipalId};
 pub use life::{Footprint, Manifests, Pace, SavedText, UsageLog, UsageRow};
 pub use listener::{Changes, Listener};
-pub use login::{LoginPerson, LoginStep};
+pub use login::{CallerLogins, LoginPerson, LoginStep, PendingLogin};
 pub use pins::{Approved, Newcomer, Pin, PinOwner, PinStore};
 pub use resources::ResourceLists;
 pub use rules::{NewRule, NotSaved, RuleBook};

@@ -11,8 +11,8 @@ use capstan_wire::Json;
 
 use super::care::{Care, Supervised, fixed};
 
-const LEGACY: Lane = Lane { era: Some(Era::Legacy) };
-const MODERN: Lane = Lane { era: Some(Era::Modern) };
+const LEGACY: Lane = Lane::of(Era::Legacy);
+const MODERN: Lane = Lane::of(Era::Modern);
 
 /// The tool `do` with this definition.
 fn tool(definition: &str) -> Arc<[Item]> {

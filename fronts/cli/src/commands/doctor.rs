@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use capstan_app::{AppError, Check, CheckStatus, HubPurpose, Setup, check_servers};
+use capstan_app::{AppError, Check, CheckStatus, HubPurpose, check_public_url, check_servers};
 use capstan_config::Severity;
 use capstan_safety::clean::clean;
 
@@ -20,6 +20,9 @@ const SAVE_WAIT: Duration = Duration::from_secs(2);
 const USUAL_WAIT: Duration = Duration::from_secs(30);
 
 pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, AppError> {
+    if let Some(url) = &args.public_url {
+        return Ok(check_public(context, args, url).await);
+    }
     let setup = context.app.configs.load(&context.selection)?;
     let mut checks = match args.name {
         None => context.app.doctor.check(&setup, serve::configured(&setup)).await,
@@ -51,9 +54,24 @@ pub(crate) async fn run(context: &Context, args: &DoctorArgs) -> Result<Exit, Ap
             hub.close().await;
         }
     }
-    show(context, &setup, &checks);
+    show(context, &checks);
+    if setup.loaded.config.servers.is_empty() && !context.print.wants_json() {
+        context.print.hint("`capstan add NAME COMMAND…` adds a server");
+    }
+    Ok(exit(args, &checks))
+}
+
+async fn check_public(context: &Context, args: &DoctorArgs, url: &str) -> Exit {
+    let waiting = Spinner::new(&context.print, "connecting as an app does");
+    let checks = check_public_url(&*context.app.doctor.probe, url).await;
+    drop(waiting);
+    show(context, &checks);
+    exit(args, &checks)
+}
+
+fn exit(args: &DoctorArgs, checks: &[Check]) -> Exit {
     let bad = checks.iter().any(|check| check.status == CheckStatus::Error);
-    Ok(if bad && args.strict { Exit::ToolError } else { Exit::Ok })
+    if bad && args.strict { Exit::ToolError } else { Exit::Ok }
 }
 
 /// Indents further lines, so that they cannot pass for findings of ours.
@@ -61,7 +79,7 @@ fn set_in(text: &str) -> String {
     text.replace('\n', "\n           ")
 }
 
-fn show(context: &Context, setup: &Setup, checks: &[Check]) {
+fn show(context: &Context, checks: &[Check]) {
     if context.print.wants_json() {
         context.print.json(&checks);
         return;
@@ -78,8 +96,5 @@ fn show(context: &Context, setup: &Setup, checks: &[Check]) {
         if let Some(fix) = &check.fix {
             context.print.data(&format!("           fix: {}", as_typed(&set_in(fix))));
         }
-    }
-    if setup.loaded.config.servers.is_empty() {
-        context.print.hint("`capstan add NAME COMMAND…` adds a server");
     }
 }

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use bytes::Bytes;
 use capstan_hub::Session;
 use capstan_hub::catalog::RepeatedArguments;
+use capstan_hub::ports::Lane;
 use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
@@ -178,6 +179,11 @@ impl Client {
         let mut client = Self::of(revision, capabilities, context, peer, session);
         client.meta = Some(meta);
         client
+    }
+
+    /// The connections of servers that its requests use.
+    pub(crate) fn lane(&self) -> Lane {
+        self.era.lane().on_behalf_of(&self.caller)
     }
 
     fn of(

@@ -103,7 +103,7 @@ impl Gateway {
             let (before, hub) = (Arc::clone(before), Arc::clone(hub));
             let id = ItemId { server, item: uri };
             tokio::spawn(async move {
-                let (session, by) = (&client.session, (&client.caller, client.era.lane()));
+                let (session, by) = (&client.session, (&client.caller, client.lane()));
                 if let Err(error) = hub.resubscribe(&before, session, by, id).await {
                     tracing::debug!(%error, "a subscription could not be renewed");
                 }

@@ -72,7 +72,7 @@ impl Gateway {
         completion: Completion,
     ) -> Result<Json, CallError> {
         let Completion { hub, attempt, caller, kind, name, params } = completion;
-        let attempt = attempt.resume(&hub).in_lane(client.era.lane());
+        let attempt = attempt.resume(&hub).in_lane(client.lane());
         let resources = ClientResources { gateway: self, client };
         let target = match kind {
             Kind::Prompt | Kind::Tool => {

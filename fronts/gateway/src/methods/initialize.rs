@@ -149,7 +149,7 @@ impl Gateway {
         let revision = client.revision;
         match &client.view {
             View::One(server) => {
-                let about = self.about(server, client.era.lane()).await;
+                let about = self.about(server, client.lane()).await;
                 let text = about.as_ref().and_then(|about| about.instructions.as_deref());
                 let hub = self.hub();
                 let text = text
@@ -169,7 +169,7 @@ impl Gateway {
                 let gathered = self.gather(&hub, Listing::Tools, Reader::WarmUp).await;
                 let reached =
                     |name: &&ServerName| hub.policy().out_of_reach(&client.caller, name).is_none();
-                let lane = client.era.lane();
+                let lane = client.lane();
                 let known = |name| Some((name, hub.about_in(name, lane)?));
                 let abouts: Vec<(&ServerName, Arc<About>)> =
                     gathered.lists.keys().filter(reached).filter_map(known).collect();

@@ -111,6 +111,7 @@ impl Fault {
             | CallError::Stopped
             | CallError::TimedOut { .. }
             | CallError::NeedsLogin { .. }
+            | CallError::NeedsSignIn { .. }
             | CallError::Unauthorized { .. }
             | CallError::RateLimited { .. }
             | CallError::Status { .. }

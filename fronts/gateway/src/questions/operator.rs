@@ -181,7 +181,7 @@ impl ClientOperator {
         };
         let client = Some(ClientId(self.client.peer.number()));
         let identity = ClientIdentity { group: CallGroup(number), person, client };
-        let (lane, merged) = (self.client.era.lane(), self.client.view == View::All);
+        let (lane, merged) = (self.client.lane(), self.client.view == View::All);
         let continued = Some(&self.continued);
         Requester { lane, merged, continued, ..Requester::new(self, identity) }
     }

@@ -1,7 +1,8 @@
 //! The keys of `[gateway]`.
 //!
 //! `limits` has its limits, `auth` the providers that authenticate callers; `bearer`,
-//! `forwarded`, `jwt` and `oauth_as` have the settings of a provider each.
+//! `forwarded`, `jwt` and `oauth_as` have the settings of a provider each; `upstream` those of the
+//! provider at which users of `oauth_as` sign in.
 
 pub(crate) mod auth;
 pub(crate) mod bearer;
@@ -9,6 +10,7 @@ pub(crate) mod forwarded;
 pub(crate) mod jwt;
 pub(crate) mod limits;
 pub(crate) mod oauth_as;
+pub(crate) mod upstream;
 
 use std::time::Duration;
 

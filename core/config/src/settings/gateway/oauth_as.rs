@@ -8,6 +8,7 @@ use capstan_safety::app_scheme::is_app_scheme;
 use serde::Serialize;
 
 use super::auth::{check_header, check_networks};
+use super::upstream::{UpstreamProvider, UpstreamTable};
 use crate::fields::{Fields, Words};
 use crate::settings::define::keys;
 use crate::settings::form::{OneOf, SecretText, Time};
@@ -34,6 +35,8 @@ keys! {
         trusted_groups_header: String = "x-forwarded-groups".to_owned();
         /// The networks of the trusted proxy. Without it, users sign in at the gateway itself.
         trusted_source_cidrs: Vec<Network> as Networks = Vec::new();
+        /// The OpenID Connect provider at which users sign in. Without it and without `trusted_source_cidrs`, they are users of `capstan user`.
+        upstream: Box<UpstreamProvider> as UpstreamTable;
         /// The time for which an access token is valid.
         access_token_ttl: Duration as Time = Duration::from_hours(1);
         /// The time for which a refresh token is valid.
@@ -81,6 +84,14 @@ pub(super) fn read(mut fields: Fields<'_, '_>) -> OauthAs {
     check_header(&mut fields, "trusted_user_header", &read.trusted_user_header);
     check_header(&mut fields, "trusted_groups_header", &read.trusted_groups_header);
     check_networks(&mut fields, "trusted_source_cidrs");
+    if read.upstream.is_some() && !read.trusted_source_cidrs.is_empty() {
+        let message = format!(
+            "`{}` and `{}` are two ways to sign in",
+            fields.key("upstream"),
+            fields.key("trusted_source_cidrs")
+        );
+        fields.problem("upstream", Problem::error(message).help("remove one of them"));
+    }
     check_patterns(&mut fields, &read.redirect_uri_allowlist);
     fields.finish();
     read

@@ -105,7 +105,7 @@ keys! {
         oauth: OAuth = OAuth::Auto;
         /// Settings of the login.
         oauth_config: OAuthConfig as OAuthTable;
-        /// The name of the login to use, if you have several accounts at the address: `capstan login NAME --as LOGIN`.
+        /// The name of the login to use, if you have several accounts at the address: `capstan login NAME --as LOGIN`. With `per-caller`, each caller of the gateway signs in with an account of its own.
         login: String;
     }
     by_hand {
@@ -173,6 +173,9 @@ keys! {
 const PROGRAMS: &[Transport] = &[Transport::Stdio, Transport::Cli];
 const REMOTES: &[Transport] = &[Transport::Http, Transport::Sse];
 const WITH_HEADERS: &[Transport] = &[Transport::Http, Transport::Sse, Transport::OpenApi];
+
+/// The login of servers that callers use with accounts of their own.
+pub(crate) const PER_CALLER: &str = "per-caller";
 
 /// The keys that only some kinds of servers have.
 pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
@@ -242,6 +245,15 @@ pub struct ToolList {
     pub expected: Option<Vec<String>>,
     /// True if tools that it did not have when it was first seen are refused without asking.
     pub locked: bool,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// True if each caller of the gateway uses the server with an account of its own.
+    pub fn is_per_caller(&self) -> bool {
+        self.login.as_deref() == Some(PER_CALLER)
+    }
 }
 
 // === impl ServerEntry ===

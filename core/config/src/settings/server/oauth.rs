@@ -3,6 +3,7 @@
 use capstan_model::Secret;
 use serde_json::Value as Json;
 
+use super::PER_CALLER;
 use super::openapi::Address;
 use crate::fields::{Fields, Words};
 use crate::settings::define::keys;
@@ -102,6 +103,7 @@ const REFUSED: [(&str, &str); 2] = [
 
 /// Checks `oauth` against `oauth_config`.
 pub(crate) fn check(fields: &mut Fields<'_, '_>) {
+    check_per_caller(fields);
     let word = fields.peek("oauth").and_then(|entry| entry.node.as_text());
     let (is_manual, is_off) = (word == Some("manual"), word == Some("off"));
     let path = fields.key("oauth_config");
@@ -131,6 +133,38 @@ pub(crate) fn check(fields: &mut Fields<'_, '_>) {
         let message = format!("`{path}` has no {}", missing.join(", "));
         let help = "`oauth = \"manual\"` needs them; `auto` finds them out";
         fields.problem("oauth_config", Problem::error(message).help(help));
+    }
+}
+
+/// Refuses settings by which callers would share one account although each shall have its own.
+fn check_per_caller(fields: &mut Fields<'_, '_>) {
+    if fields.peek("login").and_then(|entry| entry.node.as_text()) != Some(PER_CALLER) {
+        return;
+    }
+    let text = |key: &str| fields.peek(key).and_then(|entry| entry.node.as_text());
+    let has_header =
+        fields.peek("headers").and_then(|entry| entry.node.as_table()).is_some_and(|headers| {
+            headers.entries.keys().any(|name| name.eq_ignore_ascii_case("authorization"))
+        });
+    let grant = fields.peek("oauth_config").and_then(|entry| entry.node.as_table());
+    let grant = grant.and_then(|table| table.get("grant")?.node.as_text());
+    let shared = if text("oauth") == Some("off") {
+        Some("oauth")
+    } else if has_header {
+        Some("headers")
+    } else if grant.is_some_and(|grant| grant != "code") {
+        Some("oauth_config")
+    } else {
+        ["headers_helper", "auth_provider"].into_iter().find(|key| fields.peek(key).is_some())
+    };
+    if let Some(key) = shared {
+        let message = format!(
+            "`{}` is `{PER_CALLER}`, and `{}` would let all callers use one account",
+            fields.key("login"),
+            fields.key(key)
+        );
+        let help = "remove one of them; callers sign in in a browser";
+        fields.problem(key, Problem::error(message).help(help));
     }
 }
 

@@ -11,8 +11,9 @@ use super::naming::Alphabet;
 use crate::Freshness;
 use crate::hub::Hub;
 use crate::life::Server;
+use crate::pins::Odd;
 use crate::pipeline::Found;
-use crate::ports::{Item, Lane, Listing};
+use crate::ports::{Item, Lane, Listing, Principal};
 
 /// Finds the item with this public name, with its definition and its standing.
 ///
@@ -43,7 +44,7 @@ pub(crate) async fn find_public(
     };
     let asked = hub.servers.values().filter(may);
     let mut answers: FuturesOrdered<_> = asked
-        .map(|server| async move { (server, hub.judged(server, listing, Freshness::Known).await) })
+        .map(|server| async move { (server, listed(hub, server, listing, lane).await) })
         .collect();
     let mut lists: Vec<(&ServerName, Arc<[Item]>)> = Vec::new();
     let mut failure = None;
@@ -51,6 +52,8 @@ pub(crate) async fn find_public(
         match answer {
             Ok((items, _)) => lists.push((backend.name(), items)),
             Err(_) if is_switched_off(&backend.state()) => continue,
+            // A caller without an account there has none of its items.
+            Err(CallError::NeedsLogin { .. }) if lane.principal != Principal::Operator => continue,
             Err(error) => {
                 failure = Some(error);
                 break;
@@ -66,6 +69,20 @@ pub(crate) async fn find_public(
         (None, Some(error)) => Err(error),
         (None, None) => Ok(None),
     }
+}
+
+/// Lists a server; one that callers use with accounts of their own, for the caller of the lane.
+async fn listed(
+    hub: &Hub,
+    server: &Arc<Server>,
+    listing: Listing,
+    lane: Lane,
+) -> Result<(Arc<[Item]>, Arc<Odd>), CallError> {
+    if lane.principal == Principal::Operator || !hub.per_caller.contains(server.name()) {
+        return hub.judged(server, listing, Freshness::Known).await;
+    }
+    let lease = server.wake(lane).await?;
+    hub.judged_by(&lease, listing).await
 }
 
 /// Returns the item as its server lists it now: the lists may come from an earlier run.

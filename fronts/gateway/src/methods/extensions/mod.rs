@@ -236,14 +236,14 @@ impl ExtensionRequest {
         let item = op.own_item().unwrap_or_default();
         let target = Target::exact(Kind::Tool, ItemId { server: server.clone(), item });
         let call = Call { target, ..call };
-        let mut attempt = attempt.resume(&hub).in_lane(client.era.lane());
+        let mut attempt = attempt.resume(&hub).in_lane(client.lane());
         if let Some(operator) = &operator {
             attempt = attempt.heard_by(operator.requester());
         }
         if let Err(error) = attempt.reach(&call) {
             return Err(attempt.refuse(error));
         }
-        let about = tokio::time::timeout(WAIT, hub.introduce(server, client.era.lane())).await.ok();
+        let about = tokio::time::timeout(WAIT, hub.introduce(server, client.lane())).await.ok();
         if !about.and_then(Result::ok).is_some_and(|about| declares(&about)) {
             let (kind, name, nearest) = (Kind::Tool, call.target.name, Vec::new());
             return Err(attempt.refuse(CallError::Unknown { kind, name, nearest }));

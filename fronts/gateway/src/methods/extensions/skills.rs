@@ -65,7 +65,7 @@ impl Gateway {
         let asked = servers.into_iter().map(|server| {
             let hub = &hub;
             async move {
-                let about = hub.about_in(server, client.era.lane());
+                let about = hub.about_in(server, client.lane());
                 let about = about.filter(|about| are_offered(about))?;
                 drop(about);
                 let read = read(hub, client, server, params);

@@ -104,14 +104,14 @@ impl Gateway {
         let hub = self.hub();
         let own = match &client.view {
             View::One(server) => {
-                let members = hub.list_members(server, listing, client.era.lane());
+                let members = hub.list_members(server, listing, client.lane());
                 tokio::time::timeout(MEMBERS, members).await.ok().flatten()
             }
             View::All => None,
         };
         let page = match (&client.view, client.era.tool_member_of_lane()) {
             (View::One(server), Some(key)) if listing == Listing::Tools => {
-                let own = hub.own_members(server, client.era.lane(), key);
+                let own = hub.own_members(server, client.lane(), key);
                 page.with_members(key, &own).map_or_else(|| Arc::clone(page), Arc::new)
             }
             _ => Arc::clone(page),

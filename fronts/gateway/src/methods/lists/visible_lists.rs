@@ -73,6 +73,12 @@ impl Gateway {
         // One hub for both steps: a list made under one hub must not be filtered by another.
         let hub = self.hub();
         let all = self.built_in(&hub, view, listing).await?;
+        if hub.has_own_lists(caller) {
+            // Not cached: the list depends on accounts that change without notice.
+            let is_shown = |server: &ServerName| view.has(server);
+            let own = hub.own_lists(all.gathered(), listing, caller, &is_shown).await;
+            return Ok(Arc::new(build(&hub, view, listing, &own, caller)));
+        }
         if !hub.policy().binds(caller) {
             return Ok(all);
         }

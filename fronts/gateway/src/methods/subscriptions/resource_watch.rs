@@ -69,7 +69,7 @@ impl Gateway {
         approval_from: ApprovalFrom<'_>,
     ) -> Result<(ItemId, ResourceWatch), CallError> {
         let WatchRequest { hub, attempt, call, .. } = request;
-        let mut attempt = attempt.resume(&hub).in_lane(client.era.lane());
+        let mut attempt = attempt.resume(&hub).in_lane(client.lane());
         let watched = self.start_watching(&hub, &mut attempt, client, call, approval_from).await;
         let (_, id, watch) = attempt.end(watched, |(answer, ..)| answer).await?;
         Ok((id, watch))

@@ -7,7 +7,7 @@ pub(crate) mod task_status;
 
 use std::sync::Arc;
 
-use capstan_hub::ports::{Asking, Lane, Reply};
+use capstan_hub::ports::{Asking, Reply};
 use capstan_hub::{Hub, OpenTask, Screened, TaskOp};
 use capstan_model::CallError;
 use capstan_model::rpc_code::{INTERNAL, INVALID_PARAMS, MISSING_CAPABILITY};
@@ -242,7 +242,7 @@ impl Gateway {
             return adopt(result).map(Some);
         }
         // The own connection of this client's lane speaks its era.
-        let about = self.hub().about(server).filter(|_| screened.lane() == Lane::ANY);
+        let about = self.hub().about(server).filter(|_| screened.lane().era.is_none());
         let has_others = about.is_some_and(|about| about.protocol == MODERN);
         let task = wanted.filter(|_| !has_others).and_then(|_| object::get(result, "task"));
         let Some(task) = task.filter(|task| object::get(task, "taskId").is_some()) else {
