@@ -10,6 +10,7 @@ use crate::back_channel::{OpenQuestions, QuestionGate};
 use crate::catalog::{Catalog, Facts};
 use crate::hub::{Hub, Limits};
 use crate::life::{Server, Supervision, Supervisor, Terms};
+use crate::own_tools::ToolOffer;
 use crate::ports::{AuditLog, Backend, Changes, Clock};
 use crate::spills::Spills;
 use crate::trace::Tracer;
@@ -41,6 +42,8 @@ pub struct HubBuilder {
     pub tracer: Option<Arc<dyn Tracer>>,
     /// Keeps answers above the limit in tokens.
     pub spills: Option<Arc<Spills>>,
+    /// The tools that clients are offered; `None` for all.
+    pub offer: Option<Arc<ToolOffer>>,
     servers: IndexMap<ServerName, Slot>,
 }
 
@@ -76,6 +79,7 @@ impl HubBuilder {
             pins: Arc::default(),
             tracer: None,
             spills: None,
+            offer: None,
             servers: IndexMap::new(),
         }
     }
@@ -96,6 +100,7 @@ impl HubBuilder {
             pins: Arc::clone(&before.pins),
             tracer: before.tracer.clone(),
             spills: before.spills.clone(),
+            offer: before.offer.clone(),
             servers: IndexMap::new(),
         }
     }
@@ -169,6 +174,7 @@ impl HubBuilder {
             pins: self.pins,
             tracer: self.tracer,
             spills: self.spills,
+            offer: self.offer,
         }
     }
 }

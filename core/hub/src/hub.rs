@@ -20,6 +20,7 @@ use crate::back_channel::QuestionGate;
 use crate::catalog::{Alphabet, Catalog, Facts, ToolView, Uris};
 use crate::explain::{self, Explanation};
 use crate::life::Server;
+use crate::own_tools::ToolOffer;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
 use crate::ports::{AuditLog, Changes, Clock, Item, Listener, ResourceLists};
 use crate::spills::Spills;
@@ -46,6 +47,7 @@ pub struct Hub {
     pub(crate) pins: Arc<Pins>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     pub(crate) spills: Option<Arc<Spills>>,
+    pub(crate) offer: Option<Arc<ToolOffer>>,
 }
 
 /// The limits of a hub.
