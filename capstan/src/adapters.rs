@@ -10,7 +10,7 @@ use capstan_app::{
 use capstan_audit::AuditError;
 use capstan_config::Loaded;
 use capstan_hub::life::{Supervisor, SupervisorPorts};
-use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, PinStore, RuleBook};
+use capstan_hub::ports::{BoxFuture, NewRule, NotSaved, PinStore, RuleBook, ToolIndex};
 use capstan_hub::{Hub, HubBuilder};
 use capstan_mcp::Others;
 use capstan_search::SearchIndex;
@@ -96,6 +96,8 @@ impl Adapters {
             AppError { hint, ..AppError::config(format!("{error:#}")) }
         })?;
         hub_settings::widen(&mut hub);
+        let index: Arc<dyn ToolIndex> = Arc::<SearchIndex>::clone(&self.index);
+        hub.offer = Some(Arc::new(hub_settings::tool_offer(&loaded.config, index)));
         let ports = self.approval_ports(loaded, &hub);
         let approvals = hub_settings::gateway_approvals(loaded, ports, transport);
         hub.approvals = Arc::new(match before {

@@ -23,9 +23,9 @@ const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_
     "io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 /// A gateway in front of all of them.
-struct Gateway {
-    world: World,
-    remote: Remote,
+pub(crate) struct Gateway {
+    pub(crate) world: World,
+    pub(crate) remote: Remote,
 }
 
 /// What a client has seen.
@@ -44,6 +44,12 @@ impl Gateway {
     /// Starts it, and waits until all servers are there: nobody has to wait for slow ones.
     #[track_caller]
     fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// Starts it with these options.
+    #[track_caller]
+    pub(crate) fn start_with(options: &[&str]) -> Self {
         let world = World::new();
         world.write("project/a.txt", "hello");
         world.program("git", ["init", "--quiet", "."]).run().ok();
@@ -55,7 +61,8 @@ impl Gateway {
             config += &entry(name, if name == "filesystem" { &words } else { &words[..1] }, "");
         }
         world.write_user_config(&config);
-        let mut command = world.capstan(["serve", "--http", ":0"]).into_command();
+        let mut command =
+            world.capstan([&["serve", "--http", ":0"], options].concat()).into_command();
         let remote = Remote::start(&world, &mut command);
         let gateway = Self { world, remote };
         // Servers are started when somebody asks.

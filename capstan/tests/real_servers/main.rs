@@ -17,6 +17,7 @@ mod stdio;
 mod http;
 mod gateway;
 mod clients;
+mod search;
 mod eras;
 mod extensions;
 mod large;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use capstan_config::{Loaded, Origin, Problem, ServerEntry, SourceFile};
 use capstan_hub::Hub;
-use capstan_model::ServerName;
+use capstan_model::{Expose, ServerName};
 
 use crate::AppError;
 
@@ -19,6 +19,8 @@ pub struct Selection {
     pub no_mcp: bool,
     /// Use project files that the user has not approved.
     pub trust_project: bool,
+    /// The tools that clients of the gateway get, in place of what the files say.
+    pub expose: Option<Expose>,
 }
 
 /// A configuration and the files it was read from.

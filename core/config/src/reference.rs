@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::schema::schema;
-use crate::unsupported::{Consequence, In, ROWS};
+use crate::unsupported::{In, ROWS};
 
 /// The names of keys in the files of other programs.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -235,11 +235,10 @@ fn refused(page: &mut String) {
          support. They are refused, not ignored: the server fails, or, outside a server, the whole \
          configuration.\n\n| key | asks for |\n|---|---|\n",
     );
-    for row in ROWS.iter().filter(|row| row.consequence == Consequence::Refuse) {
+    for row in ROWS {
         let path = match row.table {
             In::Top => "",
             In::Server => "servers.NAME.",
-            In::Gateway => "gateway.",
         };
         let _ = writeln!(page, "| `{path}{}` | {} |", row.key, row.meaning);
     }

@@ -15,7 +15,6 @@ pub(crate) struct Row {
     pub(crate) meaning: &'static str,
     /// Values that are accepted because they switch the feature off.
     harmless: &'static [&'static str],
-    pub(crate) consequence: Consequence,
 }
 
 /// The table that a key belongs to.
@@ -23,49 +22,23 @@ pub(crate) struct Row {
 pub(crate) enum In {
     Top,
     Server,
-    Gateway,
 }
 
-/// The consequence of a key's presence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Consequence {
-    /// The key restricts something: the server, or the whole configuration, is refused.
-    Refuse,
-    /// The key restricts nothing: it may stay, with a warning.
-    Warn(&'static str),
-}
-
-const NOT_YET: Consequence = Consequence::Warn("has no effect in this version");
-
-pub(crate) const ROWS: &[Row] = &[
-    refuse(In::Server, "sandbox", "a sandbox for the server's process", &["false", "off"]),
-    warn(In::Server, "always_load", NOT_YET),
-    refuse(In::Gateway, "expose", "tool search instead of the tools", &["all"]),
-];
+pub(crate) const ROWS: &[Row] =
+    &[refuse(In::Server, "sandbox", "a sandbox for the server's process", &["false", "off"])];
 
 /// Reports the keys of a table that this version does not support.
 pub(crate) fn check(fields: &mut Fields<'_, '_>, table: In) {
     for row in ROWS.iter().filter(|row| row.table == table) {
-        let present = match row.consequence {
-            // Keys that only warn are marked as known by the code that validates them.
-            Consequence::Warn(_) if table == In::Server => fields.peek(row.key),
-            Consequence::Refuse | Consequence::Warn(_) => fields.entry(row.key),
-        };
-        let Some(entry) = present else { continue };
+        let Some(entry) = fields.entry(row.key) else { continue };
         if row.is_harmless(&entry.node) {
             continue;
         }
         let path = fields.key(row.key);
-        let problem = match row.consequence {
-            Consequence::Refuse => Problem::error(format!(
-                "`{path}` asks for {}, which this version does not enforce",
-                row.meaning
-            ))
-            .help(format!("remove `{}` if you do not need it", fields.word_for(row.key))),
-            Consequence::Warn(why) => {
-                Problem::warning(format!("`{path}` {why}")).help("you can keep it")
-            }
-        };
+        let message =
+            format!("`{path}` asks for {}, which this version does not enforce", row.meaning);
+        let problem = Problem::error(message)
+            .help(format!("remove `{}` if you do not need it", fields.word_for(row.key)));
         fields.report().add(problem, path, &entry.key);
     }
 }
@@ -73,12 +46,6 @@ pub(crate) fn check(fields: &mut Fields<'_, '_>, table: In) {
 // === impl Row ===
 
 impl Row {
-    /// True if some values of the key are accepted, so that the schema lists it.
-    #[cfg(test)]
-    pub(crate) fn in_schema(&self) -> bool {
-        matches!(self.consequence, Consequence::Warn(_)) && self.table == In::Server
-    }
-
     fn is_harmless(&self, node: &Node) -> bool {
         match &node.value {
             Value::Text(text) => self.harmless.contains(&text.value.as_str()),
@@ -98,9 +65,5 @@ const fn refuse(
     meaning: &'static str,
     harmless: &'static [&'static str],
 ) -> Row {
-    Row { table, key, meaning, harmless, consequence: Consequence::Refuse }
-}
-
-const fn warn(table: In, key: &'static str, consequence: Consequence) -> Row {
-    Row { table, key, meaning: "", harmless: &[], consequence }
+    Row { table, key, meaning, harmless }
 }

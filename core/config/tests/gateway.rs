@@ -46,6 +46,9 @@ fn every_key_is_read() {
     assert_eq!(loaded.problems, []);
     let text = |text: &str| Some(text.to_owned());
     let expected = Gateway {
+        clients: Vec::new(),
+        expose: capstan_model::Expose::All,
+        expose_tokens: 20_000,
         listen: "0.0.0.0:9090".to_owned(),
         metrics_listen: text(":9091"),
         public_url: text("https://mcp.example.com"),
@@ -95,7 +98,11 @@ fn what_cannot_be_honoured_or_read_stops_everything() {
     for text in [
         "auth = { providers = [\"bearer\"] }",
         "auth = \"bearer\"",
-        "expose = \"search\"",
+        "expose = \"none\"",
+        "expose = true",
+        "clients.x = { expose = \"some\" }",
+        "clients.x = \"search\"",
+        "clients.x = { tools = 1 }",
         "listen = 8080",
         "allowed_hosts = \"h\"",
         "tls_cert = \"c.pem\"",
@@ -108,6 +115,20 @@ fn what_cannot_be_honoured_or_read_stops_everything() {
         let loaded = load(&[(Scope::User, &format!("[gateway]\n{text}"))]);
         assert_eq!(loaded.fatal().count(), 1, "{text}: {:?}", loaded.problems);
     }
+}
+
+#[test]
+fn tools_that_clients_get_are_chosen_for_all_and_for_single_clients() {
+    use capstan_model::{CallTools, Expose};
+    let managed = "[gateway.clients.\"claude*\"]\nexpose = \"all\"";
+    let user = "[gateway]\nexpose = \"auto\"\nexpose_tokens = 5000\n\
+                clients.cursor.expose = \"search-by-effect\"";
+    let gateway = load(&[(Scope::User, user), (Scope::Managed, managed)]).config.gateway;
+    assert_eq!((gateway.expose, gateway.expose_tokens), (Expose::Auto(CallTools::One), 5000));
+    let clients = gateway.clients.iter().map(|client| (client.client.as_str(), client.expose));
+    let expected = [("claude*", Expose::All), ("cursor", Expose::Search(CallTools::ByEffect))];
+    assert_eq!(clients.collect::<Vec<_>>(), expected);
+    assert_eq!(load(&[(Scope::Project, user)]).config.gateway.expose, Expose::All);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::back_channel::{OpenQuestions, QuestionGate};
 use crate::catalog::{Catalog, Facts};
 use crate::hub::{Hub, Limits};
 use crate::life::{Server, Supervision, Supervisor, Terms};
+use crate::own_tools::ToolOffer;
 use crate::ports::{AuditLog, Backend, CallerLogins, Changes, Clock};
 use crate::spills::Spills;
 use crate::trace::Tracer;
@@ -46,6 +47,8 @@ pub struct HubBuilder {
     pub per_caller: BTreeSet<ServerName>,
     /// Lets callers log in to these.
     pub caller_logins: Option<Arc<dyn CallerLogins>>,
+    /// The tools that clients are offered; `None` for all.
+    pub offer: Option<Arc<ToolOffer>>,
     servers: IndexMap<ServerName, Slot>,
 }
 
@@ -83,6 +86,7 @@ impl HubBuilder {
             spills: None,
             per_caller: BTreeSet::new(),
             caller_logins: None,
+            offer: None,
             servers: IndexMap::new(),
         }
     }
@@ -105,6 +109,7 @@ impl HubBuilder {
             spills: before.spills.clone(),
             per_caller: BTreeSet::new(),
             caller_logins: before.caller_logins.clone(),
+            offer: before.offer.clone(),
             servers: IndexMap::new(),
         }
     }
@@ -180,6 +185,7 @@ impl HubBuilder {
             spills: self.spills,
             per_caller: self.per_caller,
             caller_logins: self.caller_logins,
+            offer: self.offer,
         }
     }
 }

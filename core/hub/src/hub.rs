@@ -21,6 +21,7 @@ use crate::back_channel::QuestionGate;
 use crate::catalog::{Alphabet, Catalog, Facts, ToolView, Uris};
 use crate::explain::{self, Explanation};
 use crate::life::Server;
+use crate::own_tools::ToolOffer;
 use crate::pipeline::{self, Attempt, Delivery, Screened};
 use crate::ports::{AuditLog, CallerLogins, Changes, Clock, Item, Listener, ResourceLists};
 use crate::spills::Spills;
@@ -50,6 +51,7 @@ pub struct Hub {
     /// The servers that callers use with accounts of their own.
     pub(crate) per_caller: BTreeSet<ServerName>,
     pub(crate) caller_logins: Option<Arc<dyn CallerLogins>>,
+    pub(crate) offer: Option<Arc<ToolOffer>>,
 }
 
 /// The limits of a hub.

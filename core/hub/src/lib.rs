@@ -11,6 +11,7 @@
 //! - [`requester`]: the other side of a front; [`back_channel`]: the way from a server back to it.
 //! - [`trace`]: tracing of calls.
 //! - [`life`]: starting and stopping servers; [`rates`]: limits on calls over time.
+//! - [`search`] ranks tools; [`own_tools`]: the tools by which clients find others.
 //! - [`pins`]: the approved definitions of tools.
 //! - [`spills`]: long answers, kept and read in pages.
 //! - [`explain`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
@@ -36,6 +37,7 @@ pub mod replay;
 pub mod rates;
 pub mod pins;
 pub mod search;
+pub mod own_tools;
 pub mod spills;
 mod caller_lists;
 mod hub;

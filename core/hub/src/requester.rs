@@ -8,8 +8,8 @@ use futures::future::ready;
 
 use crate::catalog::RepeatedArguments;
 use crate::ports::{
-    Approval, Approver, Ask, BoxFuture, ClientSide, Lane, Notice, Question, Reply, ResourceLists,
-    Unanswered, Wishes,
+    Approval, Approver, Ask, BoxFuture, ClientSide, Lane, Notice, OwnTools, Question, Reply,
+    ResourceLists, Unanswered, Wishes,
 };
 use crate::{Continuation, Ground};
 
@@ -32,6 +32,8 @@ pub struct Requester<'a> {
     pub max_tokens: Option<u32>,
     /// The arguments that the request repeats beside its body; `None` where none need to be.
     pub repeated: Option<&'a RepeatedArguments>,
+    /// Capstan's own tools, if the client has them.
+    pub own_tools: Option<OwnTools<'a>>,
     /// The connections of servers that suit the client.
     pub lane: Lane,
     /// Receives the continuation of a call that fails because its client must do something first.
@@ -95,6 +97,7 @@ impl<'a> Requester<'a> {
             merged: false,
             max_tokens: None,
             repeated: None,
+            own_tools: None,
             lane: Lane::ANY,
             continued: None,
         }

@@ -4,7 +4,8 @@
 //! call, [`call`] what it asks for, [`verdict`] how rules decide on it, [`tool_override`] how the
 //! operator changes a tool, [`server`] the state of a server, [`error`] how a call can fail (`hint`:
 //! and what to do then), [`rpc_code`] the codes of errors on the wire, [`secret`] values that must never be shown,
-//! [`secret_reference`] how a configuration names them, and [`credentials`] the logins for servers.
+//! [`secret_reference`] how a configuration names them, [`credentials`] the logins for servers, and [`expose`] what a client is
+//! offered.
 //!
 //! **Invariant:** nothing here does I/O, reads the clock, or is async.
 
@@ -20,11 +21,13 @@ pub mod rpc_code;
 pub mod secret;
 pub mod secret_reference;
 pub mod credentials;
+pub mod expose;
 
 pub use call::{Kind, Target};
 pub use caller::{Binding, Caller, Front};
 pub use credentials::Credentials;
 pub use error::{CallError, ErrorCode, Unapproved};
+pub use expose::{CallTools, Expose};
 pub use name::{BadServerName, ItemId, Naming, ServerName};
 pub use secret::Secret;
 pub use secret_reference::{BadSecretName, Piece, SecretName, SecretReference};

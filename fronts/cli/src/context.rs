@@ -181,7 +181,12 @@ impl Context {
     ///
     /// A broken entry breaks only its own server, and warnings are printed.
     pub(crate) fn setup(&self) -> Result<Setup, AppError> {
-        let setup = self.setup_untold()?;
+        self.setup_of(&self.selection)
+    }
+
+    /// Loads the configuration that a selection means, as [`Self::setup`] does.
+    pub(crate) fn setup_of(&self, selection: &Selection) -> Result<Setup, AppError> {
+        let setup = self.app.configs.load(selection)?.checked()?;
         self.tell_problems(&setup, |_| true);
         Ok(setup)
     }

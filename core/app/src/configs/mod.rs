@@ -186,6 +186,10 @@ impl Configs {
         if selection.no_mcp || loaded.environment.no_mcp {
             loaded.config.servers.clear();
         }
+        if let Some(expose) = selection.expose {
+            loaded.config.gateway.expose = expose;
+            loaded.config.gateway.clients.clear();
+        }
         Setup { loaded: Arc::new(loaded), files: sources.into() }
     }
 

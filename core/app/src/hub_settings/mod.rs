@@ -4,6 +4,7 @@
 //! translates the one into the other.
 
 mod approvals;
+mod offer;
 mod overrides;
 mod pins;
 mod policy;
@@ -22,6 +23,7 @@ use capstan_model::ServerName;
 use capstan_policy::Policy;
 
 pub use approvals::{ApprovalPorts, ClientTransport, command_approvals, gateway_approvals};
+pub use offer::tool_offer;
 pub use policy::{PolicyError, policy};
 pub use required::start_required;
 pub use supervision::{saved_lists, supervision};

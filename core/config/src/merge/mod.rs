@@ -20,6 +20,7 @@ use crate::read::file::SAME_NAME;
 use crate::read::server::Limits;
 use crate::read::{Part, Tables};
 use crate::settings::form::{Form, Setting};
+use crate::settings::gateway::clients::ClientSetting;
 use crate::settings::rule::{OrderedRule, Reach, Rules};
 use crate::settings::server::ServerEntry;
 use crate::settings::{
@@ -250,6 +251,8 @@ fn merge(config: &mut Config, tables: &mut [Tables], implied: Vec<Implied>) -> V
         });
     for tables in merge.tables {
         merge.shown.extend(tables.gateway.auth.shown.iter().cloned());
+        merge.shown.extend(tables.gateway.clients.iter().map(ClientSetting::shown));
+        config.gateway.clients.extend(tables.gateway.clients.iter().cloned());
     }
     config.model = Model::merged(&mut merge, section("model"), |tables| &tables.model);
     merge.shown

@@ -16,7 +16,7 @@ const KNOWN: &str = "
     alwaysload answers apikeyenvvar approvalmode approvalwait approve args arguments ask
     audience audit authorization authprovider authprovidertype authservermetadataurl authurl
     autoapprove availabletools baseurl bearertokenenvvar binary bundled by callbackport chat
-    cli clidepth clientauth clientid clihelp clionly cmd command comment compatibility
+    cli clidepth clientauth clientid clients clihelp clionly cmd command comment compatibility
     confirm contextservers contextservertimeout contexttokens customizations cwd default
     defaultenvisolation defaulttoolsapprovalmode definitions deniedtools deny description
     dev disabled disabledmcpjsonservers disabledmcpservers disabledtools displayname
@@ -24,7 +24,7 @@ const KNOWN: &str = "
     elicitation elicitationenabled elicitationqueue elicitationqueuecapacity
     elicitationtimeout elicitationwarnsensitivefields enabled enabledtools endpoint
     entrypoint envfile environmentid envisolation envkeys envpassthrough envvars every
-    except excluded excludemcpservers excludetools expectedtools expiresat expose extension
+    except excluded excludemcpservers excludetools expectedtools expiresat expose exposetokens extension
     extensionname extensions extra file firstlistwait forwarded frontend gallery gateway
     goosemode grant headershelper hidden hide hideparameters httpheadershelper httpurl id
     idletimeout idpclientid idptokenurl includetools indexpath inlinepython inputs
@@ -50,6 +50,7 @@ const KNOWN: &str = "
 /// Tables, among [`KNOWN`], whose keys are names that the author of the file chose.
 const NAMED: &[&str] = &[
     "arguments",
+    "clients",
     "contextservers",
     "extensions",
     "inputs",

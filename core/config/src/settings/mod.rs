@@ -30,6 +30,7 @@ use indexmap::IndexMap;
 pub use self::audit::{Audit, AuditArguments, AuditOnFull};
 pub use self::gateway::auth::{Auth, AuthProvider, RESERVED_SUBJECTS};
 pub use self::gateway::bearer::BearerToken;
+pub use self::gateway::clients::ClientSetting;
 pub use self::gateway::forwarded::Forwarded;
 pub use self::gateway::jwt::{JwtAlgorithm, JwtAuth};
 pub use self::gateway::limits::GatewayLimits;

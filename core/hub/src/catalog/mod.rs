@@ -23,7 +23,7 @@ mod uris;
 pub(crate) use names::find_public;
 
 pub(crate) use facts::{Fact, Facts};
-pub(crate) use tool::check as check_arguments;
+pub(crate) use tool::{check as check_arguments, tokens};
 pub(crate) use uris::StreamedUris;
 
 pub use argument_headers::RepeatedArguments;
@@ -273,8 +273,8 @@ impl Hub {
     /// Counts the tools of a server that `caller` is shown, and estimates their cost.
     pub fn tally(&self, server: &ServerName, tools: &[Item], caller: &Caller) -> Tally {
         let cost = |(id, tool): &(ItemId, &Item)| match self.catalog.overrides.shown(id) {
-            Some(shown) => tool::tokens(&shown.definition),
-            None => tool::tokens(&tool.definition),
+            Some(shown) => tokens(&shown.definition),
+            None => tokens(&tool.definition),
         };
         let mut tally = Tally::default();
         for shown in self.shown(server, tools, caller) {

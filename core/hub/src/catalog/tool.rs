@@ -71,7 +71,7 @@ pub(crate) fn check(id: &ItemId, definition: &Json, arguments: &Json) -> Result<
 }
 
 /// Estimates how many tokens a definition costs a model.
-pub(super) fn tokens(definition: &Json) -> usize {
+pub(crate) fn tokens(definition: &Json) -> usize {
     definition.len().div_ceil(BYTES_PER_TOKEN)
 }
 

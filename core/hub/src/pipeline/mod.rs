@@ -13,6 +13,8 @@
 //! const FORGED: usize = std::mem::offset_of!(capstan_hub::Ticket, id);
 //! ```
 //!
+//! Before the first step, `own` replaces a call of `call_tool` by the call that it stands for.
+//!
 //! `record` wraps all steps, so that every exit is written to the audit log. [`Outgoing`] is the
 //! only type that reaches a server, besides the [`System`] messages of the hub itself.
 
@@ -32,6 +34,7 @@ mod attempt;
 mod continuation;
 mod extension;
 mod outgoing;
+mod own;
 mod record;
 mod side;
 mod sign_in;
@@ -55,6 +58,7 @@ pub use task::{OpenTask, TaskHandle};
 use std::sync::{Arc, OnceLock};
 
 use capstan_model::{CallError, Caller, ServerName, Verdict};
+use own::Meant;
 use record::Record;
 use resolve::Resolved;
 use spill::Deliverable;
@@ -69,13 +73,20 @@ async fn walk(
     hub: &Hub,
     session: &Session,
     call: Call,
-    requester: Requester<'_>,
+    mut requester: Requester<'_>,
     record: &mut Record<'_>,
 ) -> Result<Deliverable, CallError> {
     if spill::reads_page(&call.target) {
         // Boxed because it is rare, to keep the future of every call small.
         return Box::pin(spill::read(hub, &call, record)).await;
     }
+    let (call, effects) = match own::meant(call, &mut requester, record)? {
+        Meant::Real(call, effects) => (call, effects),
+        Meant::Own(call, tool) => {
+            let own = requester.own_tools;
+            return Box::pin(own::answer(hub, &call, tool, own, record)).await;
+        }
+    };
     let max_tokens = hub.limits.max_tokens.or(requester.max_tokens);
     let uris = hub.merged_uris(&requester);
     let reached = reach::reach(hub, call, requester.resources, record)?;
@@ -83,6 +94,7 @@ async fn walk(
     let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments, requester.repeated)?;
     let permitted = permit::permit(hub, settled, record)?;
+    own::check_effects(&permitted, effects)?;
     let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
     let continued = requester.continued;

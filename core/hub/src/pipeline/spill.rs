@@ -71,6 +71,11 @@ pub(super) async fn shorten(
 // === impl Deliverable ===
 
 impl Deliverable {
+    /// An answer of one of Capstan's own tools.
+    pub(super) fn own(answer: Screened) -> Self {
+        Self(Passed::Whole(answer))
+    }
+
     pub(super) fn into_passed(self) -> Passed {
         self.0
     }

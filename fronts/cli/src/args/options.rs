@@ -54,6 +54,7 @@ impl Options {
             demo: self.demo,
             no_mcp: self.no_mcp,
             trust_project: self.trust_project,
+            expose: None,
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use capstan_config::Confirm;
+use capstan_model::{CallTools, Expose};
 use clap::{Args, ValueEnum};
 
 /// `capstan serve`.
@@ -29,6 +30,9 @@ pub struct ServeArgs {
     /// Who confirms calls that no rule matches: Capstan, or the client in its own dialog [default: `gateway.confirm` in the configuration]
     #[arg(long, value_enum, value_name = "WHO", conflicts_with = "http")]
     pub confirm: Option<ConfirmArg>,
+    /// The tools that clients get: all, or tools that find, describe and call the others [default: `gateway.expose` in the configuration]
+    #[arg(long, value_enum, value_name = "WHICH")]
+    pub expose: Option<ExposeArg>,
     /// The format of the log on stderr
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub log_format: LogFormat,
@@ -51,6 +55,35 @@ pub enum ConfirmArg {
     Capstan,
     /// The client asks in its own dialog; Capstan asks only where a rule or a pin does.
     Client,
+}
+
+/// The tools that clients get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExposeArg {
+    /// All tools.
+    All,
+    /// Tools that find, describe and call the others, and the pinned tools.
+    Search,
+    /// As `search`, with one tool that calls reading tools and one that calls the others.
+    SearchByEffect,
+    /// As `search` if all tools cost more tokens than `gateway.expose_tokens`.
+    Auto,
+    /// As `search-by-effect` if all tools cost more tokens than `gateway.expose_tokens`.
+    AutoByEffect,
+}
+
+// === impl ExposeArg ===
+
+impl From<ExposeArg> for Expose {
+    fn from(word: ExposeArg) -> Self {
+        match word {
+            ExposeArg::All => Self::All,
+            ExposeArg::Search => Self::Search(CallTools::One),
+            ExposeArg::SearchByEffect => Self::Search(CallTools::ByEffect),
+            ExposeArg::Auto => Self::Auto(CallTools::One),
+            ExposeArg::AutoByEffect => Self::Auto(CallTools::ByEffect),
+        }
+    }
 }
 
 // === impl ConfirmArg ===

@@ -4,12 +4,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use capstan_app::{AppError, ErrorKind, Setup};
+use capstan_app::{AppError, ErrorKind, Selection, Setup};
 use capstan_config::{Auth, Confirm, Gateway, Problem};
 use capstan_hub::Hub;
 use capstan_hub::catalog::{Ask, Gathered, Patience};
 use capstan_hub::ports::Listing;
-use capstan_model::Caller;
+use capstan_model::{Caller, Expose};
 use capstan_text::clean::one_line;
 use capstan_text::screen::{stderr_is_terminal, stderr_width, stdin_is_terminal};
 use capstan_text::table::table;
@@ -37,7 +37,9 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, App
     if args.log_format == LogFormat::Json {
         log_as_json();
     }
-    let setup = context.setup()?;
+    let expose = args.expose.map(Expose::from);
+    let selection = Selection { expose, ..context.selection.clone() };
+    let setup = context.setup_of(&selection)?;
     let face = match &args.http {
         None => Face::Stdio { confirm: args.confirm.map(Confirm::from) },
         Some(address) => Face::Http(http(&setup, address.as_deref(), args)?),
@@ -52,7 +54,7 @@ pub(crate) async fn run(context: &Context, args: &ServeArgs) -> Result<Exit, App
         stop: || Box::pin(crate::interrupted()),
         ready: Box::new(move |ready| Box::pin(announce(context, ready, public_url))),
     };
-    context.app.serve.serve(&setup, &context.selection, serving).await?;
+    context.app.serve.serve(&setup, &selection, serving).await?;
     Ok(Exit::Ok)
 }
 

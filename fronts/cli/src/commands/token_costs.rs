@@ -1,11 +1,14 @@
 //! `capstan tools --tokens`: the cost of tools in a model's context, and which of them were not used.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use capstan_app::api::{ToolRow, Tools};
+use capstan_app::hub_settings::tool_offer;
 use capstan_app::{AppError, AuditQuery, SelectionRules};
-use capstan_model::{ItemId, ServerName};
+use capstan_hub::own_tools::{ToolOffer, own_cost};
+use capstan_model::{CallTools, Expose, ItemId, ServerName};
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
@@ -24,6 +27,8 @@ struct Costs {
     tokens: usize,
     /// The cost of the tools that a model is offered at a turn if tools are searched.
     with_search: usize,
+    /// The cost of what a client of the gateway gets with `expose = "search"`.
+    exposed_by_search: usize,
     servers: Vec<ServerCost>,
 }
 
@@ -58,7 +63,10 @@ pub(super) fn show(context: &Context, listed: &Tools) -> Result<(), AppError> {
             *calls.entry((server, item)).or_default() += 1;
         }
     }
-    let costs = Costs::new(&listed.tools, &calls, &SelectionRules::of(&setup.loaded.config));
+    let config = &setup.loaded.config;
+    let mut costs = Costs::new(&listed.tools, &calls, &SelectionRules::of(config));
+    let offer = tool_offer(config, Arc::clone(&context.app.index));
+    costs.exposed_by_search = exposed_by_search(&listed.tools, &offer);
     if context.print.wants_json() {
         context.print.json(&costs);
     } else {
@@ -97,7 +105,8 @@ impl Costs {
             });
         }
         let tokens = servers.iter().map(|server| server.tokens).sum();
-        Self { tokens, with_search: with_search(tools, rules), servers }
+        let with_search = with_search(tools, rules);
+        Self { tokens, with_search, exposed_by_search: 0, servers }
     }
 
     fn show(&self, context: &Context) {
@@ -122,6 +131,11 @@ impl Costs {
             "all tools: about {} tokens; with search: about {} a turn, {saved} % less",
             self.tokens, self.with_search
         ));
+        let exposed = self.exposed_by_search;
+        let saved = 100 * self.tokens.saturating_sub(exposed) / self.tokens.max(1);
+        context.print.note(&format!(
+            "with `expose = \"search\"`, clients of the gateway get: about {exposed} tokens, {saved} % less"
+        ));
         let unused: Vec<&ServerCost> =
             self.servers.iter().filter(|server| server.calls == 0).collect();
         let tools = self.servers.iter().flat_map(|server| &server.tools);
@@ -133,6 +147,16 @@ impl Costs {
             context.print.note(&format!("not used in {UNUSED_DAYS} days: {tools} tools{servers}"));
         }
     }
+}
+
+/// The cost of a client's list that has Capstan's own tools and the pinned ones.
+fn exposed_by_search(tools: &[ToolRow], offer: &ToolOffer) -> usize {
+    let calls = match offer.expose {
+        Expose::All => CallTools::One,
+        Expose::Search(calls) | Expose::Auto(calls) => calls,
+    };
+    let pinned = tools.iter().filter(|tool| offer.always_lists(&tool.own_id(), &tool.name));
+    own_cost(calls) + pinned.map(|tool| tool.tokens).sum::<usize>()
 }
 
 /// The cost of a turn: the tools that are always offered, and `top_k` of average size.

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use capstan_hub::Session;
 use capstan_hub::catalog::RepeatedArguments;
 use capstan_hub::ports::Lane;
-use capstan_model::{Caller, ItemId, Kind, ServerName, Target};
+use capstan_model::{CallTools, Caller, ItemId, Kind, ServerName, Target};
 use capstan_wire::{Json, Message, Reply, RequestId, object};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::AbortHandle;
@@ -61,6 +61,9 @@ pub struct Client {
     pub(crate) meta: Option<Arc<RequestMeta>>,
     /// The arguments that its request repeats in headers; only a modern request over HTTP does.
     pub(crate) repeated: Option<RepeatedArguments>,
+    /// Capstan's own tools that it has instead of all tools, once that is decided. It never changes,
+    /// so that the client's list of tools is stable.
+    pub(crate) own_tools: OnceLock<Option<CallTools>>,
     state: Mutex<State>,
     next_ask: AtomicU64,
     /// Limits the notifications that wait for their server; made for the first one.
@@ -205,6 +208,7 @@ impl Client {
             capabilities,
             meta: None,
             repeated,
+            own_tools: OnceLock::new(),
             state: Mutex::default(),
             next_ask: AtomicU64::new(1),
             notifications: OnceLock::new(),

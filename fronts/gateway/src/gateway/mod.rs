@@ -28,6 +28,7 @@ use crate::methods::call;
 use crate::methods::lists::Lists;
 use crate::methods::lists::changes::Changes;
 use crate::methods::logging::ServerLevels;
+use crate::methods::own_tools::Exposed;
 use crate::methods::subscriptions::Subscribers;
 use crate::methods::subscriptions::resource_watch::ResourceWatches;
 use crate::methods::tasks::task_table::Tasks;
@@ -69,6 +70,7 @@ pub struct Gateway {
     pub(crate) names: ClientNames,
     pub(crate) open_calls: OpenCalls,
     pub(crate) levels: ServerLevels,
+    pub(crate) exposed: Exposed,
 }
 
 // === impl Gateway ===
@@ -112,6 +114,7 @@ impl Gateway {
             names: ClientNames::default(),
             open_calls: OpenCalls::default(),
             levels: ServerLevels::default(),
+            exposed: Exposed::default(),
         });
         let listener: Arc<dyn Listener> = Arc::<Self>::clone(&gateway);
         gateway.hub().listen(listener);

@@ -28,6 +28,7 @@ impl Gateway {
     pub fn renew(self: &Arc<Self>, hub: &Arc<Hub>) -> Arc<Hub> {
         let seen = self.seen(hub);
         let before = self.put(Arc::clone(hub));
+        self.exposed.forget();
         let changed = changed(&before, hub);
         self.levels.forget(&changed);
         self.lists.forget_awaited(&changed);
@@ -79,8 +80,11 @@ impl Gateway {
         let Ok(now) = self.seen_by(&view, &caller, listing).await else { return };
         let Some(all_now) = self.lists.last(&view, listing) else { return };
         if all.looks_like(&all_now) && !own.looks_like(&now) {
-            let meant = |other: &View, whose: &Caller| {
-                *other == view && whose.subject == caller.subject && whose.roles == caller.roles
+            let meant = |client: &Client| {
+                client.view == view
+                    && client.caller.subject == caller.subject
+                    && client.caller.roles == caller.roles
+                    && self.searches(client, listing).is_none()
             };
             self.tell_those(&meant, listing);
         }

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use capstan_hub::own_tools::{self, OwnTool};
+use capstan_hub::ports::{Listing, OwnTools};
 use capstan_hub::trace::{Side, Span, Step, TraceContext};
-use capstan_hub::{Call, Hub, Part, Screened, Shape};
+use capstan_hub::{Call, Delivery, Hub, Part, Requester, Screened, Shape};
 use capstan_model::rpc_code::URL_REQUIRED;
 use capstan_model::{CallError, Kind, Target};
 use capstan_wire::protocol::INPUT_REQUIRED;
@@ -18,6 +20,7 @@ use crate::exchange::streamed_answer::{self, Begun, Done, Form};
 use crate::exchange::{Exchange, Task};
 use crate::gateway::Gateway;
 use crate::methods::lists::ClientResources;
+use crate::methods::own_tools::ClientTools;
 use crate::protocol::fault::{Fault, tool_error};
 use crate::protocol::method::Method;
 use crate::protocol::request_meta::RequestMeta;
@@ -217,12 +220,18 @@ impl CallTask {
             }
             let caller = caller_in(&self.client.caller, self.meta.take().as_deref());
             let part = std::mem::take(&mut self.part);
+            let named = self.may_be_own().then(|| own_tools::called_name(&params)).flatten();
             let call = Call { caller, target: self.target(), params, part };
             let walked = tokio::select! {
                 biased;
                 walked = self.walk(call, span, &operator) => walked,
                 () = self.gateway.over.wait() => Begun::Failed(CallError::Stopped),
             };
+            if let Some(named) = named
+                && self.own_tool().is_some()
+            {
+                self.name = named;
+            }
             match walked {
                 Begun::Streamed(streamed) => Ok(Done::Streamed(Box::new(streamed))),
                 Begun::Whole(screened) => self.deliver(&screened, &operator).map(Done::Payload),
@@ -247,12 +256,55 @@ impl CallTask {
             found(&hub, &call, span.as_mut());
         }
         requester.repeated = self.client.repeated.as_ref();
+
         let counted = self.gateway.metrics.begin();
-        let delivered = hub.deliver(&self.client.session, call, requester).await;
-        if let (Ok(delivery), Some(span), true) = (&delivered, &mut span, self.searches()) {
+        let delivered = if self.may_be_own() {
+            // Boxed because it is rare, to keep the future of every call small.
+            Box::pin(self.deliver_own(&hub, call, requester)).await
+        } else {
+            hub.deliver(&self.client.session, call, requester).await
+        };
+        let is_found_late = self.searches() || self.may_be_own();
+        if let (Ok(delivery), Some(span), true) = (&delivered, &mut span, is_found_late) {
             span.found(delivery.server());
         }
         streamed_answer::begin(delivered, self.kind, self.client.era, counted, span, &hub).await
+    }
+
+    /// Sends a call that may be for one of Capstan's own tools through the pipeline.
+    async fn deliver_own(
+        &self,
+        hub: &Hub,
+        call: Call,
+        mut requester: Requester<'_>,
+    ) -> Result<Delivery, CallError> {
+        // The record is open while the client's own tools are found out.
+        let attempt = hub.begin(&call);
+        let tools = ClientTools { gateway: &self.gateway, client: &self.client };
+        match self.gateway.own_tools_of(&self.client).await {
+            Ok(calls) => requester.own_tools = calls.map(|calls| OwnTools { calls, lists: &tools }),
+            Err(error) => return Err(attempt.refuse(error)),
+        }
+        attempt.deliver(&self.client.session, call, requester).await
+    }
+
+    /// The call that the client means, if it is for a tool that calls others.
+    fn meant(&self, call: Call) -> Call {
+        if self.own_tool().and_then(OwnTool::calls).is_none() {
+            return call;
+        }
+        own_tools::called(call.clone()).unwrap_or(call)
+    }
+
+    /// The own tool that the call is for, as far as it is known which ones the client has.
+    fn own_tool(&self) -> Option<OwnTool> {
+        let calls = self.gateway.searches(&self.client, Listing::Tools);
+        OwnTool::of(calls.filter(|_| self.may_be_own())?, &self.target())
+    }
+
+    /// True if the call has the name of one of Capstan's own tools.
+    fn may_be_own(&self) -> bool {
+        self.kind == Kind::Tool && self.client.view == View::All && OwnTool::has_name(&self.name)
     }
 
     /// True if the server of the item must be found first.
@@ -351,7 +403,7 @@ impl Drop for CallTask {
             let caller = caller_in(&self.client.caller, self.meta.as_deref());
             let params = std::mem::replace(&mut self.params, Json::empty_object());
             let part = std::mem::take(&mut self.part);
-            let call = Call { caller, target: self.target(), params, part };
+            let call = self.meant(Call { caller, target: self.target(), params, part });
             let hub = self.gateway.hub();
             drop(if self.searches() { hub.begin_search(&call) } else { hub.begin(&call) });
         }

@@ -48,6 +48,7 @@ impl Gateway {
         let capabilities = capabilities.unwrap_or_else(Json::empty_object);
         let (context, session) = self.known(context, info.as_ref());
         let client = Arc::new(Client::new(revision, capabilities, context, session));
+        self.settle_own_tools(&client);
         let Greeting { capabilities, instructions, info, .. } = self.greeting(&client).await;
         let (version, server) = (compose::string(revision.as_str()), info);
         let mut members = vec![

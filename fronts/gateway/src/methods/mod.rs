@@ -6,6 +6,7 @@
 
 pub(crate) mod initialize;
 pub(crate) mod lists;
+pub(crate) mod own_tools;
 pub(crate) mod call;
 pub(crate) mod completion;
 pub(crate) mod logging;

@@ -17,5 +17,6 @@ mod tasks;
 mod follow;
 mod stdio_end;
 mod extensions;
+mod own_tools;
 mod own_words;
 mod uris;

@@ -1,11 +1,12 @@
 //! The keys of `[gateway]`.
 //!
-//! `limits` has its limits, `auth` the providers that authenticate callers; `bearer`,
-//! `forwarded`, `jwt` and `oauth_as` have the settings of a provider each; `upstream` those of the
-//! provider at which users of `oauth_as` sign in.
+//! `clients` has the exposure of single clients, `limits` the limits, `auth` the providers that
+//! authenticate callers; `bearer`, `forwarded`, `jwt` and `oauth_as` have the settings of a
+//! provider each; `upstream` those of the provider at which users of `oauth_as` sign in.
 
 pub(crate) mod auth;
 pub(crate) mod bearer;
+pub(crate) mod clients;
 pub(crate) mod forwarded;
 pub(crate) mod jwt;
 pub(crate) mod limits;
@@ -14,16 +15,18 @@ pub(crate) mod upstream;
 
 use std::time::Duration;
 
+use capstan_model::{CallTools, Expose};
+use indexmap::IndexMap;
 use serde::Serialize;
 
 use self::auth::{Auth, AuthKeys, AuthPart};
+use self::clients::{ClientKeys, ClientSetting};
 use self::limits::GatewayLimits;
 use super::define::keys;
 use super::form::{OneOf, Table, Wait};
 use crate::fields::{Fields, Words};
 use crate::source::Scope;
 use crate::source::problem::Problem;
-use crate::unsupported::{self, In};
 
 keys! {
     /// The gateway of `capstan serve --http`. A project file cannot set these keys.
@@ -32,6 +35,8 @@ keys! {
         limits: GatewayLimits,
         /// The authentication of callers; `None` if no file has the table.
         auth: Option<Auth>,
+        /// What clients are offered, by the names that they give themselves.
+        clients: Vec<ClientSetting>,
     }
     keys {
         /// The address to listen on: `HOST:PORT`, or `:PORT` for this machine only. Port 0 picks a free port.
@@ -58,12 +63,18 @@ keys! {
         save_approvals: bool = false, nearest;
         /// Who confirms calls that only the default asks about, for the client that starts `capstan serve` on stdio: `"capstan"` asks, and `"client"` leaves them to the client's own dialog. Rules that ask or deny and pins apply in both cases. `capstan serve --confirm` overrides it.
         confirm: Confirm = Confirm::Capstan, nearest;
+        /// The tools that clients get: `"all"`; `"search"`, which is `search_tools`, `describe_tool`, `call_tool` and the pinned tools (`always_load` of a server, `search.always_include`); or `"auto"`, which is `"search"` if all tools cost more than `expose_tokens`. With `"search-by-effect"` and `"auto-by-effect"`, `call_read_tool` and `call_write_tool` replace `call_tool`, for clients that approve calls by the name of the tool. `capstan serve --expose` overrides it.
+        expose: Expose = Expose::All, nearest;
+        /// With `expose = "auto"`, clients get all tools while these cost a model at most this number of tokens.
+        expose_tokens: u32 = 20_000, nearest;
     }
     by_hand {
         /// Limits on requests, connections and sessions.
         limits: <GatewayLimits as Table>::Keys;
         /// Authentication of callers.
         auth: <AuthKeys as Table>::Keys;
+        /// Settings for single clients, by the name that a client gives itself. `*` in it matches anything.
+        clients: IndexMap<String, <ClientKeys as Table>::Keys> as "table of tables";
     }
 }
 
@@ -84,6 +95,7 @@ pub(crate) struct GatewayPart {
     pub(crate) keys: InFile,
     pub(crate) limits: limits::InFile,
     pub(crate) auth: AuthPart,
+    pub(crate) clients: Vec<ClientSetting>,
 }
 
 /// The path of our metadata document below the public address.
@@ -110,7 +122,6 @@ impl GatewayPart {
     /// A project's table is checked but not used: a cloned folder must not decide who reaches the
     /// gateway.
     pub(crate) fn read(mut fields: Fields<'_, '_>) -> Self {
-        unsupported::check(&mut fields, In::Gateway);
         let mut part = Self { keys: InFile::read(&mut fields), ..Self::default() };
         part.keys.check_tls(&mut fields);
         if let Some(mut limits) = fields.nested("limits") {
@@ -118,6 +129,7 @@ impl GatewayPart {
             limits.finish();
         }
         part.auth = AuthPart::read(&mut fields);
+        part.clients = clients::read(&mut fields);
         let of_project = fields.report().file.scope == Scope::Project;
         if of_project {
             let problem = Problem::warning("`[gateway]` in a project file is not used")
@@ -154,6 +166,16 @@ impl Confirm {
             Self::Client => "client",
         }
     }
+}
+
+impl OneOf for Expose {
+    const WORDS: Words<Self> = &[
+        ("all", Self::All),
+        ("search", Self::Search(CallTools::One)),
+        ("search-by-effect", Self::Search(CallTools::ByEffect)),
+        ("auto", Self::Auto(CallTools::One)),
+        ("auto-by-effect", Self::Auto(CallTools::ByEffect)),
+    ];
 }
 
 impl OneOf for Confirm {

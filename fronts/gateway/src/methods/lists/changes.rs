@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use capstan_hub::ports::Listing;
-use capstan_model::{Caller, ServerName, ServerState};
+use capstan_model::{ServerName, ServerState};
 use capstan_wire::protocol::MODERN;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -158,7 +158,12 @@ impl Gateway {
             if servers.is_empty() {
                 continue;
             }
-            let is_told = |view: &View, caller: &Caller| {
+            let is_told = |client: &Client| {
+                // Its list does not change with that of a server, unless a comparison says so.
+                if self.searches(client, listing).is_some() {
+                    return false;
+                }
+                let (view, caller) = (&client.view, &*client.caller);
                 let sees = |server: &ServerName| view.has(server) && self.shows(server, caller);
                 let is_compared = listed.contains(&(view.clone(), capability));
                 (!is_compared || !hub.policy().binds(caller))

@@ -1,12 +1,13 @@
 //! Snapshot of one list: its pages, its sources, and its expiry.
 
 use std::mem;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use capstan_hub::Hub;
 use capstan_hub::catalog::Gathered;
 use capstan_hub::ports::{Item, Listing};
-use capstan_model::ServerName;
+use capstan_hub::search::ToolPool;
+use capstan_model::{CallTools, Caller, ServerName};
 use capstan_policy::Policy;
 use capstan_wire::{Json, object};
 use jiff::Timestamp;
@@ -33,6 +34,10 @@ pub(crate) struct ListSnapshot {
     pins: u64,
     /// The rules that it was made under; each hub has its own.
     rules: Arc<Policy>,
+    /// The tools, prepared for search when they are first searched.
+    pool: OnceLock<Arc<ToolPool>>,
+    /// The lists of clients that search these tools.
+    search: [OnceLock<Arc<ListSnapshot>>; 2],
 }
 
 /// The parts of a new snapshot.
@@ -64,7 +69,27 @@ impl ListSnapshot {
         let SnapshotParts { sources, pages: Pages { all, legacy, .. }, until, pins } = parts;
         let (pages, legacy) = (all.finish(), legacy.map(Book::finish));
         let rules = Arc::clone(hub.policy());
-        Self { sources, pages, legacy, until, pins, rules }
+        let (pool, search) = (OnceLock::new(), Default::default());
+        Self { sources, pages, legacy, until, pins, rules, pool, search }
+    }
+
+    /// The tools that `caller` sees, prepared for search; `None` if this hub has no search.
+    pub(crate) fn pool(&self, hub: &Hub, caller: &Caller) -> Option<Arc<ToolPool>> {
+        if let Some(known) = self.pool.get() {
+            return Some(Arc::clone(known));
+        }
+        let pool = Arc::new(hub.tool_pool(&self.gathered(), caller)?);
+        Some(Arc::clone(self.pool.get_or_init(|| pool)))
+    }
+
+    /// The list of a client that searches these tools; `build` makes it.
+    pub(crate) fn search(&self, calls: CallTools, build: impl FnOnce() -> Self) -> Arc<Self> {
+        let [one, by_effect] = &self.search;
+        let known = match calls {
+            CallTools::One => one,
+            CallTools::ByEffect => by_effect,
+        };
+        Arc::clone(known.get_or_init(|| Arc::new(build())))
     }
 
     /// The pages for a client of this era.
@@ -88,7 +113,16 @@ impl ListSnapshot {
     #[cfg(test)]
     pub(crate) fn empty() -> Self {
         let (sources, pages) = (Vec::new(), Vec::new());
-        Self { sources, pages, legacy: None, until: None, pins: 0, rules: Arc::default() }
+        Self {
+            sources,
+            pages,
+            legacy: None,
+            until: None,
+            pins: 0,
+            rules: Arc::default(),
+            pool: OnceLock::new(),
+            search: Default::default(),
+        }
     }
 
     /// True if rules have expired since the snapshot was made.

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience, TOOL};
+use capstan_hub::catalog::{Alphabet, Ask, Gathered, Patience, TOOL, Uris};
 use capstan_hub::ports::{BoxFuture, Item, Listing, ResourceLists};
 use capstan_hub::{Freshness, Hub};
 use capstan_model::{Caller, ItemId, Kind, ServerName};
@@ -93,7 +93,7 @@ impl Gateway {
                 at.ok_or_else(|| Fault::invalid("`cursor` is unknown"))?
             }
         };
-        let built = self.built_for(&client, listing).await?;
+        let built = self.offered(&client, listing).await?;
         let pages = built.pages(client.era);
         let page = pages.get(at);
         let page = page.ok_or_else(|| Fault::invalid("`cursor` is behind the end of the list"))?;
@@ -341,6 +341,33 @@ pub(crate) fn build(
     gathered: &Gathered,
     caller: &Caller,
 ) -> ListSnapshot {
+    build_of(
+        hub,
+        view,
+        gathered,
+        caller,
+        Selected { listing, first: Vec::new(), has: &|_, _| true },
+    )
+}
+
+/// The items that a list has.
+pub(crate) struct Selected<'a> {
+    pub(crate) listing: Listing,
+    /// Items that come before those of servers.
+    pub(crate) first: Vec<Json>,
+    /// True for the items of servers that it has; the second argument is the shown name.
+    pub(crate) has: &'a dyn Fn(&ItemId, &str) -> bool,
+}
+
+/// Builds the part of a list that `selected` has.
+pub(crate) fn build_of(
+    hub: &Hub,
+    view: &View,
+    gathered: &Gathered,
+    caller: &Caller,
+    selected: Selected<'_>,
+) -> ListSnapshot {
+    let Selected { listing, first, has } = selected;
     // Read first, so that a concurrent change invalidates the snapshot.
     let pins = hub.pins().version();
     let sources: Vec<(ServerName, Arc<[Item]>)> =
@@ -353,19 +380,18 @@ pub(crate) fn build(
     };
     let (names, uris) = (&hub.catalog().names, &hub.catalog().uris);
     let maps_uris = *view == View::All;
-    for (server, items) in &gathered.lists {
-        if kind != Kind::Resource {
-            names.learn(kind, Alphabet::Usual, server, items);
-        }
-        if maps_uris {
-            uris.learn(listing, server, items);
-        }
+    learn(hub, listing, gathered, maps_uris.then_some(uris));
+    for item in &first {
+        pages.push(item, None);
     }
     for (server, item) in hub.visible_items(gathered, kind, caller) {
         let id = ItemId { server: server.clone(), item: item.name.clone() };
         let changed = (kind == Kind::Tool).then(|| hub.catalog().overrides.shown(&id)).flatten();
         let definition = changed.as_ref().map_or(&item.definition, |shown| &shown.definition);
         let own = changed.as_ref().map_or(&item.name, |shown| &shown.name);
+        if !has(&id, own) {
+            continue;
+        }
         let masked = hub.catalog().screens.shown_definition(server, definition);
         let definition = masked.as_ref().unwrap_or(definition);
         let mapped = (maps_uris && kind == Kind::Tool)
@@ -398,4 +424,21 @@ pub(crate) fn build(
     }
     let until = hub.rules_change_at();
     ListSnapshot::new(hub, SnapshotParts { sources, pages, until, pins })
+}
+
+/// Enters the items into the public names, and their URIs into the map of them.
+fn learn(hub: &Hub, listing: Listing, gathered: &Gathered, uris: Option<&Arc<Uris>>) {
+    let kind = match listing {
+        Listing::Tools => Some(Kind::Tool),
+        Listing::Prompts => Some(Kind::Prompt),
+        Listing::Resources | Listing::Templates => None,
+    };
+    for (server, items) in &gathered.lists {
+        if let Some(kind) = kind {
+            hub.catalog().names.learn(kind, Alphabet::Usual, server, items);
+        }
+        if let Some(uris) = uris {
+            uris.learn(listing, server, items);
+        }
+    }
 }

@@ -199,26 +199,30 @@ impl Gateway {
     /// Sends a list-changed notification to all clients that can see the change.
     pub(crate) fn tell_list(&self, view: &View, listing: Listing, change: &Change) {
         let known = RefCell::new(HashMap::new());
-        let sees = |other: &View, caller: &Caller| {
+        let sees = |client: &Client| {
+            if client.view != *view {
+                return false;
+            }
+            if let Some(calls) = self.searches(client, listing) {
+                return self.sees_other_pins(client, change, calls);
+            }
             let mut known = known.borrow_mut();
-            other == view && self.sees_change(view, listing, change, caller, &mut known)
+            self.sees_change(view, listing, change, &client.caller, &mut known)
         };
         self.tell_those(&sees, listing);
     }
 
-    /// Sends a list-changed notification to the clients whose view and caller match `meant`.
-    pub(crate) fn tell_those(&self, meant: &dyn Fn(&View, &Caller) -> bool, listing: Listing) {
+    /// Sends a list-changed notification to the clients that are `meant`.
+    pub(crate) fn tell_those(&self, meant: &dyn Fn(&Client) -> bool, listing: Listing) {
         let (key, method) = notification_of(listing);
         let message = Bytes::from(compose::notification(method, None));
         for client in self.subscribers.connected() {
-            if meant(&client.view, &client.caller) {
+            if meant(&client) {
                 client.tell(message.clone());
             }
         }
         for subscription in self.subscribers.active() {
-            if meant(&subscription.client.view, &subscription.client.caller)
-                && subscription.lists.contains(key)
-            {
+            if subscription.lists.contains(key) && meant(&subscription.client) {
                 subscription.tell(method, &Json::empty_object());
             }
         }
