@@ -14,6 +14,7 @@ mod telemetry;
 mod warm_up;
 mod demo;
 mod editor;
+mod embeddings;
 mod browser;
 mod logins;
 mod adapters;

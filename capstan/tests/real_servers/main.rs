@@ -21,6 +21,7 @@ mod eras;
 mod extensions;
 mod large;
 mod providers;
+mod qdrant;
 mod login;
 mod issuers;
 
