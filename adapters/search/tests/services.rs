@@ -16,6 +16,11 @@ use capstan_wire::Json;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// Another spelling of this machine, which only a trusted service may have.
+fn elsewhere(url: &str) -> String {
+    url.replace("127.0.0.1", "[::ffff:127.0.0.1]")
+}
+
 fn addresses(trust: Trust) -> AddressPolicy {
     AddressPolicy { trust, ..AddressPolicy::default() }
 }
@@ -116,6 +121,7 @@ async fn a_service_that_fails_leaves_the_words() {
         ..service(&api, EmbeddingInterface::OpenAi)
     };
     let not_trusted = EmbeddingService {
+        endpoint: elsewhere(&api.url()),
         addresses: addresses(Trust::default()),
         ..service(&api, EmbeddingInterface::Ollama)
     };
@@ -218,8 +224,11 @@ async fn without_the_qdrant_server_the_process_compares_by_itself() {
     for (endpoint, key) in [("http://127.0.0.1:1", QDRANT_KEY), ("", "wrong"), ("", QDRANT_KEY)] {
         let qdrant = Qdrant::start();
         let index = SearchIndex::new(None);
-        let endpoint = if endpoint.is_empty() { qdrant.url() } else { endpoint.to_owned() };
-        let trust = if key == "wrong" { Trust::Trusted } else { Trust::default() };
+        let (endpoint, trust) = match (endpoint, key) {
+            ("", "wrong") => (qdrant.url(), Trust::Trusted),
+            ("", _) => (elsewhere(&qdrant.url()), Trust::default()),
+            (endpoint, _) => (endpoint.to_owned(), Trust::Trusted),
+        };
         index.configure(&Embeddings {
             service: Some(service(&api, EmbeddingInterface::Ollama)),
             shared: Some(QdrantServer {
