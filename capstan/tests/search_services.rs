@@ -54,7 +54,7 @@ fn a_service_that_cannot_be_used_is_reported_and_tools_are_still_found() {
     ] {
         let ended = world(&settings).capstan(["search", "--json", "adds two numbers"]).run();
         assert!(ended.stderr.contains(says), "{settings}: {}", ended.stderr);
-        assert_eq!(ended.stderr.matches("WARN").count(), 1, "one note: {}", ended.stderr);
+        assert_eq!(ended.stderr.matches("warning:").count(), 1, "one note: {}", ended.stderr);
         assert_eq!(first(&ended.ok()), "one__add");
     }
     for wrong in ["embedding = \"letters\"", "embedding = \"anthropic/x\"", "model = \"x\""] {
