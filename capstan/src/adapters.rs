@@ -19,6 +19,7 @@ use capstan_vault::{KeyringMode, SystemVault};
 
 use crate::assemble;
 use crate::demo;
+use crate::embeddings::embeddings;
 use crate::files::{CacheFolder, StateFolder};
 use crate::logins::ServerLogins;
 use crate::machine::{LocalMachine, SystemClock};
@@ -89,6 +90,7 @@ impl Adapters {
         before: Option<&Before<'_>>,
     ) -> Result<HubBuilder, AppError> {
         let loaded = &setup.loaded;
+        self.index.configure(&embeddings(&loaded.config.search, &self.environment));
         let pins = Arc::<Database>::clone(&self.database);
         let hub = assemble::hub(self, loaded, Others::Clients, pins, before);
         let mut hub = hub.map_err(|error| {
@@ -137,6 +139,7 @@ impl Adapters {
 impl BuildHub for Adapters {
     fn build(&self, setup: &Setup, purpose: HubPurpose) -> Result<Hub, AppError> {
         let loaded = &setup.loaded;
+        self.index.configure(&embeddings(&loaded.config.search, &self.environment));
         let pins: Arc<dyn PinStore> = match purpose {
             HubPurpose::Calls => Arc::<Database>::clone(&self.database),
             HubPurpose::Lists => Arc::<ListStore>::clone(&self.lists),

@@ -15,6 +15,7 @@ mod telemetry;
 mod warm_up;
 mod demo;
 mod editor;
+mod embeddings;
 mod browser;
 mod logins;
 mod adapters;

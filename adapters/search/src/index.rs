@@ -1,19 +1,23 @@
 //! The index: slots for tools, their words and vectors, and the scores of both fused.
 
 use std::path::PathBuf;
-use std::sync::{Arc, LazyLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+use std::sync::{
+    Arc, LazyLock, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 use std::time::Duration;
 
 use capstan_hub::ports::{
     BoxFuture, IndexedTools, Score, Scores, SearchedTool, Slot, ToolIndex, Wanted,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::time::{Instant, timeout_at};
 
 use crate::document::Document;
-use crate::embed::Digest;
 use crate::embed::file::VectorFile;
-use crate::embed::worker::{Job, Load, Worker};
+use crate::embed::service::EmbeddingService;
+use crate::embed::shared::{Hit, QdrantServer};
+use crate::embed::worker::{Job, Load, Open, Parts, SharedSearch, Worker};
+use crate::embed::{BUILT_IN, Digest, TEXT};
 use crate::lexical::{Language, Lexical, MAX_SLOTS, Query};
 use crate::vectors::{Vector, Vectors};
 
@@ -29,12 +33,29 @@ const SWEEP_SHARE: usize = 4;
 /// Unused slots below this number are not worth a sweep.
 const SWEEP_FROM: usize = 256;
 
-/// Scores tools by their words and, with the feature `model`, their meaning.
+/// Hits that a shared index is asked for, in addition to the wanted tools.
+const SHARED_SPARE: usize = 100;
+
+/// Scores tools by their words and, with the feature `model` or a service, their meaning.
 pub struct SearchIndex {
     state: Arc<RwLock<State>>,
     /// Made by the first use: most commands search nothing.
     language: LazyLock<Language>,
-    worker: Option<Worker>,
+    /// Made by the first use, or by [`SearchIndex::configure`] before it.
+    worker: OnceLock<Option<Worker>>,
+    built_in: Option<Load>,
+    vectors: Option<PathBuf>,
+}
+
+/// The origin of embeddings, if it is not the model in the binary.
+#[derive(Clone, Debug, Default)]
+pub struct Embeddings {
+    /// The service that makes them; `None` for the model in the binary.
+    pub service: Option<EmbeddingService>,
+    /// The server in which several gateways keep them.
+    pub shared: Option<QdrantServer>,
+    /// The reason why a service cannot be used; reported at the first search.
+    pub problem: Option<String>,
 }
 
 #[derive(Default)]
@@ -52,6 +73,8 @@ struct State {
     waiting: FxHashMap<u32, Job>,
     /// Number of slots that are unused and have postings.
     unused: usize,
+    /// Tools that nobody holds any more, for the shared index.
+    dropped: Vec<Digest>,
 }
 
 // === impl SearchIndex ===
@@ -60,7 +83,7 @@ impl SearchIndex {
     /// Creates an empty index. Vectors are kept in a file if one is named.
     pub fn new(vectors: Option<PathBuf>) -> Self {
         #[cfg(feature = "model")]
-        let load: Option<Load> = Some(crate::embed::load);
+        let load: Option<Load> = Some(Arc::new(crate::embed::load));
         #[cfg(not(feature = "model"))]
         let load: Option<Load> = None;
         Self::with_model(load, vectors)
@@ -71,15 +94,51 @@ impl SearchIndex {
         Self::with_model(None, None)
     }
 
-    pub(crate) fn with_model(load: Option<Load>, vectors: Option<PathBuf>) -> Self {
-        let state: Arc<RwLock<State>> = Arc::default();
-        let to = Arc::clone(&state);
-        let receive = move |digest: &Digest, vector: &Vector| {
+    pub(crate) fn with_model(built_in: Option<Load>, vectors: Option<PathBuf>) -> Self {
+        let language: LazyLock<Language> = LazyLock::new(Language::new);
+        Self { state: Arc::default(), language, worker: OnceLock::new(), built_in, vectors }
+    }
+
+    /// Chooses the origin of embeddings. It has an effect before the first search only: vectors of
+    /// two models cannot be compared.
+    pub fn configure(&self, embeddings: &Embeddings) {
+        self.worker.get_or_init(|| self.make_worker(embeddings));
+    }
+
+    fn worker(&self) -> Option<&Worker> {
+        self.worker.get_or_init(|| self.make_worker(&Embeddings::default())).as_ref()
+    }
+
+    fn make_worker(&self, embeddings: &Embeddings) -> Option<Worker> {
+        let to = Arc::clone(&self.state);
+        let receiver = move |digest: &Digest, vector: &Vector| {
             to.write().unwrap_or_else(PoisonError::into_inner).set_vector(digest, vector);
         };
-        let file = vectors.map(VectorFile::new);
-        let worker = load.map(|load| Worker::new(load, file, Arc::new(receive)));
-        Self { state, language: LazyLock::new(Language::new), worker }
+        let (load, model, file): (Load, _, _) = match &embeddings.service {
+            None => {
+                (Arc::clone(self.built_in.as_ref()?), BUILT_IN.to_owned(), self.vectors.clone())
+            }
+            Some(service) => {
+                let model = service.recipe();
+                // Vectors of different models are in different files.
+                let digest = blake3::hash(model.as_bytes()).to_hex();
+                let name = |path: &PathBuf| {
+                    let mut name = path.as_os_str().to_owned();
+                    name.push("-");
+                    name.push(digest.get(..16).unwrap_or_default());
+                    PathBuf::from(name)
+                };
+                let (file, service) = (self.vectors.as_ref().map(name), service.clone());
+                (Arc::new(move || service.open()), model, file)
+            }
+        };
+        let recipe = format!("{model}, {TEXT}");
+        let shared = embeddings.shared.clone().map(|server| {
+            let recipe = recipe.clone();
+            Arc::new(move || server.open(&recipe)) as Open
+        });
+        let file = file.map(|path| VectorFile::new(path, &recipe));
+        Some(Worker::new(Parts { load, file, shared, receiver: Arc::new(receiver) }))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State> {
@@ -103,7 +162,7 @@ impl SearchIndex {
 
     /// The vector of a query, if there is one within the time. Waits for the vectors of tools, too.
     async fn embed_query(&self, query: &str, wait: Duration) -> Option<Vector> {
-        let worker = self.worker.as_ref().filter(|_| !query.trim().is_empty())?;
+        let worker = self.worker().filter(|_| !query.trim().is_empty())?;
         self.embed_waiting(worker);
         if wait.is_zero() {
             return None;
@@ -113,6 +172,19 @@ impl SearchIndex {
         // If not all tools are embedded in time, those that are can be compared.
         drop(timeout_at(deadline, worker.all_embedded()).await);
         Some(vector)
+    }
+
+    /// The cosines that the shared index has found among these tools.
+    async fn search_shared(&self, vector: &Vector, among: &[Slot], wanted: Wanted) -> Vec<Hit> {
+        let Some(worker) = self.worker().filter(|worker| worker.is_shared()) else {
+            return Vec::new();
+        };
+        let among = self.read().digests(among);
+        let limit = wanted.limit.saturating_add(SHARED_SPARE);
+        let search = SharedSearch { vector: vector.clone(), among, limit };
+        let deadline = Instant::now() + wanted.wait;
+        let hits = timeout_at(deadline, worker.search(search)).await;
+        hits.ok().and_then(Result::ok).unwrap_or_default()
     }
 }
 
@@ -126,7 +198,12 @@ impl ToolIndex for SearchIndex {
         let slots: Arc<[Slot]> = slots.collect();
         let kept = Arc::new(());
         state.held.push((Arc::downgrade(&kept), Arc::clone(&slots)));
+        let dropped = state.take_dropped();
         drop(state);
+        // A worker that no search has made has nothing to remove.
+        if let Some(Some(worker)) = self.worker.get() {
+            worker.removed(dropped);
+        }
         IndexedTools::new(slots, kept)
     }
 
@@ -138,7 +215,12 @@ impl ToolIndex for SearchIndex {
     ) -> BoxFuture<'a, Scores> {
         Box::pin(async move {
             let vector = self.embed_query(query, wanted.wait).await;
-            self.read().score(&self.language, query, vector.as_ref(), among, wanted.limit)
+            let hits = match &vector {
+                Some(vector) => self.search_shared(vector, among, wanted).await,
+                None => Vec::new(),
+            };
+            let meaning = vector.as_ref().map(|vector| (vector, hits.as_slice()));
+            self.read().score(&self.language, query, meaning, among, wanted.limit)
         })
     }
 
@@ -176,7 +258,8 @@ impl State {
         let document = Document::new(tool);
         self.lexical.add(&language.words, slot, &document);
         self.by_digest.insert(digest, slot);
-        self.waiting.insert(slot, Job { digest, text: document.embedded_text() });
+        let names = [tool.server, tool.name].map(ToOwned::to_owned);
+        self.waiting.insert(slot, Job { digest, text: document.embedded_text(), names });
         Slot(slot)
     }
 
@@ -187,11 +270,19 @@ impl State {
             .partition(|(kept, _): &(Weak<()>, _)| kept.strong_count() > 0);
         self.held = held;
         let dropped: Vec<(Weak<()>, Arc<[Slot]>)> = dropped;
+        let mut unheld = FxHashSet::default();
         for slot in dropped.iter().flat_map(|(_, slots)| slots.iter()) {
             if let Some(holders) = self.holders.get_mut(slot.0 as usize) {
                 *holders = holders.saturating_sub(1);
                 self.unused += usize::from(*holders == 0);
+                if *holders == 0 {
+                    unheld.insert(slot.0);
+                }
             }
+        }
+        if !unheld.is_empty() {
+            let gone = self.by_digest.iter().filter(|(_, slot)| unheld.contains(*slot));
+            self.dropped.extend(gone.map(|(digest, _)| *digest));
         }
         if self.unused >= SWEEP_FROM && self.unused * SWEEP_SHARE >= self.by_digest.len() {
             self.sweep();
@@ -215,6 +306,23 @@ impl State {
         self.unused = 0;
     }
 
+    /// The digests of slots that are in use.
+    fn digests(&self, among: &[Slot]) -> Vec<Digest> {
+        let wanted: FxHashSet<u32> = among.iter().map(|slot| slot.0).collect();
+        let held = self.by_digest.iter().filter(|(_, slot)| wanted.contains(*slot));
+        held.map(|(digest, _)| *digest).collect()
+    }
+
+    /// The tools that were dropped since the last call and that nobody has added again.
+    fn take_dropped(&mut self) -> Vec<Digest> {
+        let dropped = std::mem::take(&mut self.dropped);
+        let is_held = |digest: &Digest| {
+            let slot = self.by_digest.get(digest).and_then(|slot| self.holders.get(*slot as usize));
+            slot.is_some_and(|holders| *holders > 0)
+        };
+        dropped.into_iter().filter(|digest| !is_held(digest)).collect()
+    }
+
     fn set_vector(&mut self, digest: &Digest, vector: &Vector) {
         if let Some(slot) = self.by_digest.get(digest).copied() {
             self.vectors.set(slot, Some(vector));
@@ -225,7 +333,7 @@ impl State {
         &self,
         language: &Language,
         text: &str,
-        vector: Option<&Vector>,
+        meaning: Option<(&Vector, &[Hit])>,
         among: &[Slot],
         limit: usize,
     ) -> Scores {
@@ -234,7 +342,7 @@ impl State {
         self.lexical.score(&query, &mut all);
         let words = |slot: &Slot| all.get(slot.0 as usize).copied().unwrap_or_default();
         let most_words = among.iter().map(words).fold(0.0, f32::max);
-        let Some(vector) = vector else {
+        let Some((vector, hits)) = meaning else {
             let of_words = |(position, slot): (usize, &Slot)| {
                 let words = words(slot);
                 let similarity = query.coverage(words);
@@ -243,8 +351,15 @@ impl State {
             let best = best(among.iter().enumerate().filter_map(of_words).collect(), limit);
             return Scores { best, pending: among.len() };
         };
-        let cosines: Vec<Option<f32>> =
-            among.iter().map(|slot| self.vectors.cosine(slot.0, vector)).collect();
+        // Hits are digests: the tools are those of the live lists, never those of the shared index.
+        let hits: FxHashMap<u32, f32> = hits
+            .iter()
+            .filter_map(|(digest, cosine)| Some((*self.by_digest.get(digest)?, *cosine)))
+            .collect();
+        let cosine = |slot: &Slot| {
+            hits.get(&slot.0).copied().or_else(|| self.vectors.cosine(slot.0, vector))
+        };
+        let cosines: Vec<Option<f32>> = among.iter().map(cosine).collect();
         let fusion = Fusion {
             most_words,
             most_meaning: cosines.iter().flatten().copied().fold(0.0, f32::max),

@@ -6,7 +6,7 @@ use capstan_wire::Json;
 
 use super::*;
 use crate::embed::DIMENSIONS;
-use crate::embed::worker::Embed;
+use crate::embed::worker::{Embedder, Unavailable};
 
 const WAIT: Duration = Duration::from_mins(1);
 
@@ -14,13 +14,26 @@ const WAIT: Duration = Duration::from_mins(1);
 macro_rules! counting_model {
     ($load:ident, $count:ident) => {
         static $count: AtomicUsize = AtomicUsize::new(0);
-        fn $load() -> Option<Embed> {
-            Some(Box::new(|text| {
+        fn $load() -> Option<Box<dyn Embedder>> {
+            Some(Box::new(Each(|text| {
                 $count.fetch_add(1, Ordering::SeqCst);
                 two_meanings(text)
-            }))
+            })))
         }
     };
+}
+
+/// Embeds one text after another.
+struct Each(fn(&str) -> Option<Vector>);
+
+impl Embedder for Each {
+    fn batch(&self) -> usize {
+        1
+    }
+
+    fn embed(&mut self, texts: &[&str]) -> Result<Vec<Option<Vector>>, Unavailable> {
+        Ok(texts.iter().map(|text| self.0(text)).collect())
+    }
 }
 
 /// Texts about water are alike, and all other texts.
@@ -33,8 +46,13 @@ fn two_meanings(text: &str) -> Option<Vector> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "it is a `Load`")]
-fn model() -> Option<Embed> {
-    Some(Box::new(two_meanings))
+fn model() -> Option<Box<dyn Embedder>> {
+    Some(Box::new(Each(two_meanings)))
+}
+
+/// An index with this model.
+fn index(load: fn() -> Option<Box<dyn Embedder>>, vectors: Option<PathBuf>) -> SearchIndex {
+    SearchIndex::with_model(Some(Arc::new(load)), vectors)
 }
 
 fn add(index: &SearchIndex, tools: &[(&str, &str)]) -> IndexedTools {
@@ -62,14 +80,14 @@ async fn tools_are_found_by_words_without_a_model() {
 
 #[tokio::test]
 async fn tools_are_found_by_meaning_without_a_common_word() {
-    let index = SearchIndex::with_model(Some(model), None);
+    let index = index(model, None);
     let tools = add(&index, &[("river_level", ""), ("list_files", "")]);
     assert_eq!(found(&index, "ocean", &tools).await, [0]);
 }
 
 #[tokio::test]
 async fn tools_outside_of_the_searched_ones_are_never_found() {
-    let index = SearchIndex::with_model(Some(model), None);
+    let index = index(model, None);
     let all = add(&index, &[("river_level", "rain"), ("rain", "rain"), ("list_files", "")]);
     let wanted = Wanted { limit: 10, wait: WAIT };
     let scores = index.score("rain", &all.slots()[..1], wanted).await;
@@ -81,7 +99,7 @@ async fn tools_outside_of_the_searched_ones_are_never_found() {
 
 #[tokio::test]
 async fn a_search_that_does_not_wait_is_answered_by_words() {
-    let index = SearchIndex::with_model(Some(model), None);
+    let index = index(model, None);
     let tools = add(&index, &[("river_level", ""), ("list_files", "")]);
     let wanted = Wanted { limit: 10, wait: Duration::ZERO };
     let scores = index.score("files", tools.slots(), wanted).await;
@@ -93,7 +111,7 @@ counting_model!(counts_changes, CHANGES);
 
 #[tokio::test]
 async fn a_changed_list_costs_only_its_changes() {
-    let index = SearchIndex::with_model(Some(counts_changes), None);
+    let index = index(counts_changes, None);
     let first = add(&index, &[("a", "rain"), ("b", "files")]);
     assert_eq!(CHANGES.load(Ordering::SeqCst), 0, "nothing is embedded before the first search");
     assert_eq!(found(&index, "ocean", &first).await, [0]);
@@ -112,7 +130,7 @@ async fn vectors_are_computed_once_for_all_processes() {
     let path = folder.path().join("vectors");
     let tools = [("a", "rain"), ("b", "files")];
     for (expected, damage) in [(3, false), (4, true), (7, false)] {
-        let index = SearchIndex::with_model(Some(counts_file), Some(path.clone()));
+        let index = index(counts_file, Some(path.clone()));
         let added = add(&index, &tools);
         assert_eq!(found(&index, "ocean", &added).await, [0]);
         assert_eq!(FILE.load(Ordering::SeqCst), expected);
@@ -125,7 +143,7 @@ async fn vectors_are_computed_once_for_all_processes() {
 
 #[tokio::test]
 async fn a_model_that_cannot_be_loaded_leaves_the_words() {
-    let index = SearchIndex::with_model(Some(|| None), None);
+    let index = index(|| None, None);
     let tools = add(&index, &[("send_mail", ""), ("list_files", "")]);
     for _ in 0..2 {
         assert_eq!(found(&index, "files", &tools).await, [1]);
@@ -147,7 +165,7 @@ async fn lists_that_nobody_holds_leave_the_index() {
 
 #[tokio::test]
 async fn any_query_is_answered() {
-    let index = SearchIndex::with_model(Some(model), None);
+    let index = index(model, None);
     let long = "description ".repeat(90_000);
     let tools = add(&index, &[("a", &long), ("日本", "検索"), ("b", "\u{0}\u{202e}")]);
     let megabyte = "x y".repeat(350_000);

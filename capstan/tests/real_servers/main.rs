@@ -22,6 +22,7 @@ mod eras;
 mod extensions;
 mod large;
 mod providers;
+mod qdrant;
 mod login;
 mod accounts;
 mod issuers;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use capstan_config::Model;
+use capstan_config::{Model, Search};
 use capstan_hub::catalog::Provider;
 use capstan_hub::ports::{ChatError, ChatModel};
 use capstan_model::Secret;
@@ -49,6 +49,21 @@ pub enum EndpointBy {
     Provider,
     /// The operator's configuration or environment; any address.
     Operator,
+}
+
+/// A service that makes embeddings, with everything that is needed to reach it.
+#[derive(Clone, Debug)]
+pub struct EmbeddingChoice {
+    /// True for the interface of Ollama, false for that of `OpenAI`.
+    pub is_ollama: bool,
+    /// The name of the model that the service knows.
+    pub name: String,
+    /// The address of the interface.
+    pub endpoint: String,
+    /// The origin of the address.
+    pub endpoint_by: EndpointBy,
+    /// The key; `None` for services that need none.
+    pub key: Option<Secret<String>>,
 }
 
 /// A provider that can be named.
@@ -133,6 +148,36 @@ pub fn choose_model(
         context_tokens: config.context_tokens,
         timeout: config.timeout,
     })
+}
+
+/// Chooses the service of embeddings; `None` for the model in the binary.
+///
+/// # Errors
+/// If the provider is unknown, or it has no key.
+pub fn choose_embedding(
+    search: &Search,
+    environment: &Environment,
+) -> Result<Option<EmbeddingChoice>, AppError> {
+    if search.embedding == "builtin" {
+        return Ok(None);
+    }
+    let (known, name) = parse(&search.embedding)?;
+    let settings = Model {
+        endpoint: search.embedding_endpoint.clone(),
+        api_key: search.embedding_api_key.clone(),
+        api_key_env_var: search.embedding_api_key_env_var.clone(),
+        ..Model::default()
+    };
+    let is_ollama = known.word == "ollama";
+    let by_variable = known.endpoint_variable.and_then(|name| environment.filled_variable(name));
+    let own = if is_ollama { known.endpoint.trim_end_matches("/v1") } else { known.endpoint };
+    let (endpoint, endpoint_by) = match (settings.endpoint.clone(), by_variable) {
+        (Some(endpoint), _) | (None, Some(endpoint)) => (endpoint, EndpointBy::Operator),
+        (None, None) if is_ollama => (own.to_owned(), EndpointBy::Operator),
+        (None, None) => (own.to_owned(), EndpointBy::Provider),
+    };
+    let key = key(known, &settings, environment)?;
+    Ok(Some(EmbeddingChoice { is_ollama, name: name.to_owned(), endpoint, endpoint_by, key }))
 }
 
 fn parse(label: &str) -> Result<(&'static Known, &str), AppError> {
@@ -283,6 +328,27 @@ mod tests {
             (Some("a"), "https://api.anthropic.com")
         );
         assert_eq!(key(&choose(&table, &variables, Some("openai/y")).unwrap()), Some("configured"));
+    }
+
+    #[test]
+    fn the_key_of_a_provider_goes_to_no_other_service_of_embeddings() {
+        let mut environment = configs(FakeFiles::with(&[])).environment;
+        let own = Arc::get_mut(&mut environment).unwrap();
+        own.variables = [("OPENAI_API_KEY".into(), "k".into())].into();
+        let choose = |search: Search| choose_embedding(&search, &environment).unwrap();
+        assert!(choose(Search::default()).is_none());
+        let embedding = "openai/small".to_owned();
+        let usual = choose(Search { embedding: embedding.clone(), ..Search::default() }).unwrap();
+        assert_eq!(
+            (usual.endpoint.as_str(), usual.endpoint_by),
+            (KNOWN[1].endpoint, EndpointBy::Provider)
+        );
+        assert_eq!(usual.key.unwrap().reveal(), "k");
+        let embedding_endpoint = Some("http://localhost:1/v1".to_owned());
+        let other = choose(Search { embedding, embedding_endpoint, ..Search::default() }).unwrap();
+        assert!(other.key.is_none() && other.endpoint_by == EndpointBy::Operator);
+        let ollama = Search { embedding: "ollama/nomic".to_owned(), ..Search::default() };
+        assert_eq!(choose(ollama).unwrap().endpoint, "http://localhost:11434");
     }
 
     #[test]

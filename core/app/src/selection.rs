@@ -12,6 +12,9 @@ use capstan_model::{ItemId, ServerName};
 /// The selection may grow to this multiple of `top_k`.
 const MAX_GROWTH: usize = 4;
 
+/// The largest number of tools that are offered at once; providers refuse more.
+pub(crate) const MAX_OFFERED: usize = 124;
+
 /// The rules of a selection: `[search]`, and the servers whose tools are always loaded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SelectionRules {
@@ -98,12 +101,33 @@ impl TurnSelection {
         self.chosen.retain(|id| there.contains(id) && !always.contains(id));
         let fits = |id: &&ItemId| there.contains(id) && !always.contains(id);
         self.recent = found.iter().filter(fits).take(rules.top_k).cloned().collect();
-        let room = (MAX_GROWTH * rules.top_k).saturating_sub(self.chosen.len()).min(rules.top_k);
+        let most = MAX_GROWTH.saturating_mul(rules.top_k).min(MAX_OFFERED);
+        let room = most.saturating_sub(self.chosen.len()).min(rules.top_k);
         let new = found.iter().filter(fits).filter(|id| !self.chosen.contains(id));
         let new: Vec<ItemId> = new.take(room).cloned().collect();
         self.chosen.extend(new);
-        let offered = |id: &&ItemId| always.contains(id) || self.chosen.contains(id);
-        let tools: Vec<ItemId> = available.iter().filter(offered).cloned().collect();
+        self.offer(&always, available)
+    }
+
+    /// The tools of a further request of the same turn: those of the turn that are still available,
+    /// and new ones that are always offered.
+    pub fn again(&self, rules: &SelectionRules, available: &[ItemId]) -> Turn {
+        self.offer(&rules.always_offered(available).into_iter().collect(), available)
+    }
+
+    /// Those that fit come first if not all can be offered.
+    fn offer(&self, always: &HashSet<&ItemId>, available: &[ItemId]) -> Turn {
+        let chosen: HashSet<&ItemId> = self.chosen.iter().collect();
+        let mut room = MAX_OFFERED.saturating_sub(chosen.len());
+        let mut offered = |id: &&ItemId| {
+            if chosen.contains(id) {
+                return true;
+            }
+            let has_room = always.contains(id) && room > 0;
+            room = room.saturating_sub(usize::from(has_room));
+            has_room
+        };
+        let tools: Vec<ItemId> = available.iter().filter(|id| offered(id)).cloned().collect();
         Turn { more: available.len() - tools.len(), tools }
     }
 
@@ -179,6 +203,36 @@ mod tests {
         let turn = selection.turn(&rules(), &available, &[]);
         assert_eq!(turn.tools, ids("s", 75..85), "those that fit the last turn");
         assert_eq!(turn.more, 90);
+    }
+
+    #[test]
+    fn a_further_request_of_a_turn_has_the_same_tools_and_those_of_new_servers_if_they_are_small() {
+        let mut selection = TurnSelection::default();
+        let before = ids("s", 0..20);
+        let first = selection.turn(&rules(), &before, &ids("s", 3..6));
+        let after = [ids("s", 0..5), ids("new", 0..2), ids("large", 0..50)].concat();
+        let again = selection.again(&rules(), &after);
+        assert_eq!(first.tools, ids("s", 3..6));
+        assert_eq!(again.tools, [ids("s", 3..5), ids("new", 0..2)].concat());
+        assert_eq!(again.more, 53);
+        selection.compact();
+        assert_eq!(selection.again(&rules(), &before).tools, first.tools, "they fit the last turn");
+    }
+
+    #[test]
+    fn no_more_tools_are_offered_than_providers_accept_and_those_that_fit_are_among_them() {
+        let available = [ids("all", 0..500), ids("s", 0..20)].concat();
+        let always_load = HashSet::from(["all".parse().unwrap()]);
+        let rules = SelectionRules { always_load, ..rules() };
+        let mut selection = TurnSelection::default();
+        let turn = selection.turn(&rules, &available, &ids("s", 0..10));
+        assert_eq!((turn.tools.len(), turn.more), (MAX_OFFERED, 520 - MAX_OFFERED));
+        assert!(ids("s", 0..10).iter().all(|id| turn.tools.contains(id)));
+        let none = SelectionRules { strategy: Strategy::None, ..SelectionRules::default() };
+        assert_eq!(TurnSelection::default().turn(&none, &available, &[]).tools.len(), MAX_OFFERED);
+        let huge = SelectionRules { top_k: usize::MAX, ..self::rules() };
+        let turn = TurnSelection::default().turn(&huge, &available, &available);
+        assert_eq!(turn.tools.len(), MAX_OFFERED);
     }
 
     #[test]

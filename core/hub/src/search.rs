@@ -4,6 +4,8 @@
 //! filtered before: by permissions, trust, exposure, pins and schemas ([`Hub::visible_tools`]), so a
 //! caller finds no tool that it may not call.
 
+mod signature;
+
 use std::time::Duration;
 
 use capstan_model::ServerName;
@@ -11,6 +13,8 @@ use capstan_model::ServerName;
 use crate::catalog::ToolView;
 use crate::hub::Hub;
 use crate::ports::{IndexedTools, Score, SearchedTool, Slot, ToolIndex, Wanted};
+
+pub use signature::signature;
 
 /// Maximum number of queries in one search; further ones are ignored.
 pub const MAX_QUERIES: usize = 8;

@@ -7,7 +7,8 @@
 //! - [`fixture`] is the server behind the binary `capstan-fixture`.
 //! - [`conformance`] is the server behind the binary `capstan-conformance-server`.
 //! - [`Remote`] is that server behind HTTP, while a test runs.
-//! - [`model_api`] is a stand-in for the interfaces of model providers.
+//! - [`model_api`] is a stand-in for the interfaces of model providers, [`embedding_api`] for services
+//!   of embeddings, [`qdrant`] for a Qdrant server; [`json_server`] is what the last two are made of.
 //! - [`peer`] is the client behind the binary `capstan-thinclient`.
 //! - [`process`] looks at processes from outside.
 //!
@@ -23,6 +24,9 @@ pub mod fakes;
 pub mod vault;
 pub mod http;
 pub mod model_api;
+pub mod json_server;
+pub mod embedding_api;
+pub mod qdrant;
 pub mod single_server_hub;
 
 mod fail;

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::compaction;
 use super::conversation::Conversation;
-use super::parts::{of_tool, summary};
+use super::own_tools::meant;
+use super::parts::{INLINED, of_tool, summary};
 use super::toolbox::{Offer, Toolbox};
 use crate::{AppError, ErrorKind};
 
@@ -70,7 +71,7 @@ pub enum TurnEvent {
     Called(CallReport),
     /// The conversation was shortened.
     Compacted,
-    /// Tools are missing from the offer.
+    /// The tools of the turn were selected.
     Offered(Offer),
 }
 
@@ -129,14 +130,16 @@ impl Chat {
         watch: &dyn Watch,
     ) -> Result<Outcome, AppError> {
         conversation.answer_open_calls()?;
+        let mut asked = words(&messages);
         for message in messages {
             conversation.add(message)?;
         }
         let (mut calls, mut tokens) = (Vec::new(), TokenCount::default());
         for turn in 1..=self.limits.max_turns {
-            let offer = self.tools.offer(self.model.provider()).await;
+            let offer = self.tools.offer(self.model.provider(), &asked).await;
             if turn == 1 {
                 watch.event(TurnEvent::Offered(offer.clone()));
+                asked.clear();
             }
             let end = self.answer(conversation, offer, watch).await?;
             tokens += end.tokens;
@@ -170,19 +173,22 @@ impl Chat {
         watch: &dyn Watch,
     ) -> Result<ChatEnd, AppError> {
         let limit = self.limit();
-        if compaction::is_too_long(conversation, &offer.tools, limit) {
-            self.shorten(conversation, &offer, watch).await?;
+        let mut offer = offer;
+        if compaction::is_too_long(conversation, &offer.tools, limit)
+            && self.shorten(conversation, &offer, watch).await?
+        {
+            offer = self.tools.offer(self.model.provider(), &[]).await;
         }
-        let system = system(&offer);
-        let request = |conversation: &Conversation| ChatRequest {
-            system: system.clone(),
+        let request = |conversation: &Conversation, offer: &Offer| ChatRequest {
+            system: system(offer),
             messages: conversation.messages().to_vec(),
             tools: offer.tools.clone(),
         };
-        match self.stream(request(conversation), watch).await {
+        match self.stream(request(conversation, &offer), watch).await {
             // The estimate was too low; the provider knows better.
             Err(ChatError::TooLong { .. }) if self.shorten(conversation, &offer, watch).await? => {
-                Ok(self.stream(request(conversation), watch).await?)
+                let offer = self.tools.offer(self.model.provider(), &[]).await;
+                Ok(self.stream(request(conversation, &offer), watch).await?)
             }
             answer => Ok(answer?),
         }
@@ -235,6 +241,8 @@ impl Chat {
             changed = true;
         }
         if changed {
+            // The provider's cache of the prompt is lost now, so the offer can shrink.
+            self.tools.compacted();
             watch.event(TurnEvent::Compacted);
         }
         Ok(changed)
@@ -262,7 +270,7 @@ impl Chat {
                 let (text, images) = of_tool(&answer.result);
                 let report = CallReport {
                     id: id.clone(),
-                    tool: answer.id.to_string(),
+                    tool: answer.tool,
                     is_error: answer.is_error,
                     denied: false,
                     summary: summary(&text, &images),
@@ -276,7 +284,7 @@ impl Chat {
                 let text = format!("The call {what}: {}", error.message);
                 let report = CallReport {
                     id: id.clone(),
-                    tool: name.clone(),
+                    tool: meant(call),
                     is_error: true,
                     denied,
                     summary: error.message,
@@ -291,14 +299,30 @@ impl Chat {
 /// The instructions of the operator, then those of servers.
 fn system(offer: &Offer) -> String {
     let mut parts = vec![SYSTEM.to_owned()];
-    if offer.left_out > 0 {
-        let left = offer.left_out;
-        parts.push(format!("{left} more tools exist that are not offered to you."));
+    if offer.more > 0 {
+        let more = offer.more;
+        parts.push(format!(
+            "{more} more tools are available that are not in your list: find them with `search_tools`, and \
+             call them with `call_tool`."
+        ));
     }
     if !offer.instructions.is_empty() {
         parts.push(offer.instructions.clone());
     }
     parts.join("\n\n")
+}
+
+/// The words of the user, without the content that messages name.
+fn words(messages: &[ChatMessage]) -> Vec<String> {
+    let texts = messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
+        ChatPart::Text { text, .. } => {
+            Some(text).filter(|text| !text.starts_with(INLINED)).cloned()
+        }
+        ChatPart::Image(_) | ChatPart::Call(_) | ChatPart::Result(_) | ChatPart::Reasoning(_) => {
+            None
+        }
+    });
+    texts.filter(|text| !text.trim().is_empty()).collect()
 }
 
 /// Ignores all events.

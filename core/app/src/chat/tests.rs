@@ -55,7 +55,7 @@ impl ChatModel for Scripted {
 }
 
 impl Toolbox for Echo {
-    fn offer(&self, _: Provider) -> BoxFuture<'_, Offer> {
+    fn offer<'a>(&'a self, _: Provider, _: &'a [String]) -> BoxFuture<'a, Offer> {
         let schema = Json::empty_object();
         let tool = ToolOffer { name: "s__echo".into(), description: String::new(), schema };
         let instructions = "Instructions of the server `s`:\nBe nice.".to_owned();
@@ -76,10 +76,12 @@ impl Toolbox for Echo {
             }
             let text = Json::from_value(&call.arguments.as_str()).unwrap();
             let result = format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, text.as_str());
-            let id = capstan_model::ItemId { server: "s".parse().unwrap(), item: "echo".into() };
-            Ok(ToolAnswer { id, result: Json::parse(result).unwrap(), is_error: false })
+            let (tool, result) = ("s__echo".to_owned(), Json::parse(result).unwrap());
+            Ok(ToolAnswer { tool, result, is_error: false })
         })
     }
+
+    fn compacted(&self) {}
 }
 
 impl ConversationStore for Memory {

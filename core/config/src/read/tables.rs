@@ -73,9 +73,8 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
         tables.screen = screen::InFile::read(&mut nested);
         nested.finish();
     }
-    if let Some(mut nested) = fields.nested("search") {
-        tables.search = search::InFile::read(&mut nested);
-        nested.finish();
+    if let Some(nested) = fields.nested("search") {
+        tables.search = search::InFile::checked(nested);
     }
     if let Some(nested) = fields.nested("gateway") {
         tables.gateway = GatewayPart::read(nested);

@@ -303,17 +303,10 @@ fn discovery(work: &mut Work<'_>, path: &str, entry: &Entry) {
     }
     let Some(strategy) = table.get("strategy") else { return };
     let path = join(path, "strategy");
-    match strategy.node.as_text() {
-        Some("None" | "none") => {
-            let node = Node::text("none".to_owned(), strategy.node.span.clone());
-            work.put("search", "strategy", path, &Entry { node, ..strategy.clone() });
-        }
-        Some("Llm" | "llm") => {
-            let problem = Problem::warning(format!("`{path}` is not used: no model selects tools"))
-                .help("tools are selected by search, as with `Embedding`");
-            work.report.add(problem, path, &strategy.key);
-        }
-        Some(_) | None => {}
+    let known = ["None", "none", "Llm", "llm"];
+    if let Some(name) = strategy.node.as_text().filter(|name| known.contains(name)) {
+        let node = Node::text(name.to_lowercase(), strategy.node.span.clone());
+        work.put("search", "strategy", path, &Entry { node, ..strategy.clone() });
     }
 }
 

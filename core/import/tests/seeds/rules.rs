@@ -119,7 +119,7 @@ fn numbers_take_the_unit_of_their_file_and_mistaken_ones_are_doubted() {
             "[[mcp.servers]]\nid = \"a\"\ncommand = \"x\"\ntrust_level = \"trusted\"\ntimeout = {number}"
         ))
     };
-    for (loaded, milliseconds, doubted) in [
+    for (loaded, milliseconds, doubted) in vec![
         (json(".llxprt/settings.json", "30000"), 30_000, 0),
         (json(".llxprt/settings.json", "30"), 30, 1),
         (json(".mcp.json", "30000"), 30_000, 0),

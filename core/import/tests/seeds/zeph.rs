@@ -101,7 +101,7 @@ min_tools_to_filter = 5
     assert_eq!((search.top_k, search.min_similarity, search.min_tools_to_filter), (10, 0.3, 5));
     let strategy = |word: &str| zeph(&format!("[mcp.tool_discovery]\nstrategy = \"{word}\""));
     assert_eq!(strategy("None").config.search.strategy, Strategy::None);
-    assert_eq!(strategy("Llm").of(Severity::Warning).len(), 1);
+    assert_eq!(strategy("Llm").config.search.strategy, Strategy::Llm);
     assert_eq!(zeph("[mcp.tool_discovery]\nstrategy = \"Psychic\"").of(Severity::Error).len(), 1);
 }
 

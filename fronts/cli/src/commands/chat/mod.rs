@@ -13,7 +13,7 @@ mod talk;
 use std::sync::Arc;
 
 use capstan_app::api::{GetPrompt, Interact, Local, Operation as _};
-use capstan_app::chat::{Chat, ChatLimits, Conversation, HubToolbox, of_prompt};
+use capstan_app::chat::{Chat, ChatLimits, Conversation, HubToolbox, Ranker, of_prompt};
 use capstan_app::{AppError, HubPurpose, choose_model};
 use capstan_hub::ports::{ChatMessage, ChatPart, Role};
 use capstan_text::message::{self, Typed};
@@ -48,7 +48,8 @@ async fn print(context: &Context, args: &ChatArgs) -> Result<Exit, AppError> {
         messages.push(ChatMessage::user(piped));
     }
     let mut conversation = open(context, &local, args.resume.into())?;
-    let tools = HubToolbox::new(Arc::clone(&local), Arc::<ModelFront>::clone(&front));
+    let asker = Arc::<ModelFront>::clone(&front);
+    let tools = toolbox(context, &local, asker, Some(&choice.label));
     let limits = ChatLimits {
         max_turns: args.max_turns,
         context_tokens: choice.context_tokens,
@@ -66,6 +67,19 @@ async fn print(context: &Context, args: &ChatArgs) -> Result<Exit, AppError> {
     output.end(&outcome, &choice.label, conversation.id());
     let is_denied = outcome.calls.iter().any(|call| call.denied);
     Ok(if is_denied { Exit::Denied } else { Exit::Ok })
+}
+
+/// The tools of a conversation with this model.
+fn toolbox(
+    context: &Context,
+    local: &Arc<Local>,
+    front: Arc<dyn Interact>,
+    model: Option<&str>,
+) -> HubToolbox {
+    let environment = &context.app.configs.environment;
+    let config = &local.setup.loaded.config;
+    let ranker = Ranker::of(config, environment, &*context.app.models, model);
+    HubToolbox::new(Arc::clone(local), front, ranker)
 }
 
 /// A new conversation, or the latest of the project.

@@ -115,12 +115,8 @@ impl Watch for Output {
                 let print = self.print.clone();
                 self.spinner.tell(move || {
                     tell_missing(&print, &offer.missing);
-                    if offer.left_out > 0 {
-                        let (left, tools) = (offer.left_out, offer.tools.len());
-                        print.warning(&format!(
-                            "the model gets the first {tools} tools and not the {left} others"
-                        ));
-                        print.hint("disable servers that you do not need: `capstan disable NAME`");
+                    if let Some(note) = &offer.note {
+                        print.warning(note);
                     }
                 });
             }

@@ -97,16 +97,11 @@ pub(super) async fn run(context: &Context, args: &ChatArgs) -> Result<Exit, AppE
     }
     let local = Arc::new(context.local(HubPurpose::Calls)?);
     let front = Arc::new(PersonFront::new(&context.print, &args.allow)?);
-    let tools = Arc::new(HubToolbox::new(Arc::clone(&local), front));
+    let model = choose(context, &local, args.model.as_deref());
+    let label = model.as_ref().ok().map(|(choice, _)| choice.label.as_str());
+    let tools = Arc::new(super::toolbox(context, &local, front, label));
     let conversation = if args.resume { Some(open(context, &local, Which::Latest)?) } else { None };
-    let mut talk = Talk {
-        model: choose(context, &local, args.model.as_deref()),
-        context,
-        args,
-        local,
-        tools,
-        conversation,
-    };
+    let mut talk = Talk { context, args, local, tools, model, conversation };
     talk.greet();
     let mut first = Some(args.text.join(" ")).filter(|text| !text.trim().is_empty());
     loop {
@@ -200,6 +195,7 @@ impl Talk<'_> {
                 "quit" | "exit" => return Ok(Next::End(Exit::Ok)),
                 "new" => {
                     self.conversation = None;
+                    self.tools.begin();
                     self.context.print.note("The next message begins another conversation.");
                     return Ok(Next::Line);
                 }
@@ -309,11 +305,8 @@ impl Watch for Shown {
             TurnEvent::Compacted => self.print.note("earlier messages were summarized"),
             TurnEvent::Offered(offer) => {
                 tell_missing(&self.print, &offer.missing);
-                if offer.left_out > 0 {
-                    let (left, tools) = (offer.left_out, offer.tools.len());
-                    self.print.warning(&format!(
-                        "the model gets the first {tools} tools and not the {left} others"
-                    ));
+                if let Some(note) = &offer.note {
+                    self.print.warning(note);
                 }
             }
         }
