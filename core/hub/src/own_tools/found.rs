@@ -7,11 +7,10 @@ use capstan_safety::clean::clean;
 use capstan_wire::{Json, compose, object};
 use serde_json::Value;
 
-use super::signature::signature;
 use super::{OwnTool, ToolOffer};
 use crate::catalog::{Alphabet, TOOL, ToolView};
 use crate::hub::Hub;
-use crate::search::{Found, FoundTool, MAX_QUERIES, Search, ToolPool};
+use crate::search::{Found, FoundTool, MAX_QUERIES, Search, ToolPool, signature};
 
 /// Maximum number of tools that a client may ask for.
 const MAX_LIMIT: u64 = 50;

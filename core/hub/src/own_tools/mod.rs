@@ -2,14 +2,12 @@
 //! the others.
 //!
 //! `definitions` has their definitions, `offer` decides who gets them, `found` writes the results of
-//! a search, `signature` writes a schema on one line. The first step of the pipeline replaces a call
-//! of `call_tool` by a call of the tool that it names, so that every further step and the audit log
-//! see that tool.
+//! a search. The first step of the pipeline replaces a call of `call_tool` by a call of the tool that
+//! it names, so that every further step and the audit log see that tool.
 
 mod definitions;
 mod found;
 mod offer;
-mod signature;
 
 use capstan_model::{CallError, CallTools, Kind, Target};
 use capstan_wire::duplicate::refuse_duplicates;

@@ -2,6 +2,7 @@
 //!
 //! A search result names many tools. Their whole schemas would cost more tokens than a search saves.
 
+use capstan_safety::clean::quotable;
 use capstan_wire::Json;
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ pub fn signature(schema: &Json) -> String {
         text.push('…');
     }
     text.push(')');
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    quotable(&text)
 }
 
 /// The members of an object, required ones first.
@@ -131,7 +132,9 @@ mod tests {
     fn odd_and_endless_schemas_have_a_short_signature() {
         assert_eq!(of("{}"), "()");
         assert_eq!(of("[]"), "()");
-        assert_eq!(of(r#"{"properties":{"a\nb":true,"c":{"type":7}}}"#), "(a b?: any, c?: any)");
+        assert_eq!(of(r#"{"properties":{"c":{"type":7},"d":true}}"#), "(c?: any, d?: any)");
+        let hidden = of("{\"properties\":{\"a\\n\\u001b[2Jb\":{\"type\":\"string\"}}}");
+        assert!(!hidden.contains(['\n', '\u{1b}']), "{hidden:?}");
         let deep = format!("{}{}{}", r#"{"properties":{"a":"#.repeat(60), "{}", "}}".repeat(60));
         assert_eq!(of(&deep), "(a?: {a?: {a?: object}})");
         let many: Vec<String> = (0..5_000).map(|i| format!("\"ä{i}\":{{}}")).collect();
