@@ -62,7 +62,7 @@ pub use gateways::{
     ControlFault, ControlSocket, ControlSockets, Gateways, NotRun, Which, socket_folders,
 };
 pub use logins::{LoginPage, LoginState, Logins, Logout, Revocation, WantedLogin, WantedLogout};
-pub use models::{EndpointBy, ModelChoice, Models, choose_model};
+pub use models::{ModelChoice, Models, choose_model};
 pub use pending_approvals::{Pending, PendingApprovals};
 pub use registries::{Registries, RegistryClient};
 pub use secrets::{SecretCommands, Secrets};

@@ -7,6 +7,7 @@ use capstan_config::Model;
 use capstan_hub::catalog::Provider;
 use capstan_hub::ports::{ChatError, ChatModel};
 use capstan_model::Secret;
+use capstan_safety::address::Network;
 
 use crate::{AppError, Environment, ErrorKind};
 
@@ -30,8 +31,8 @@ pub struct ModelChoice {
     pub name: String,
     /// The address of the interface.
     pub endpoint: String,
-    /// The origin of the address.
-    pub endpoint_by: EndpointBy,
+    /// The networks in which the address may be, although they are not public.
+    pub networks: Vec<Network>,
     /// The key; `None` for servers that need none.
     pub key: Option<Secret<String>>,
     /// The longest answer, in tokens.
@@ -40,15 +41,6 @@ pub struct ModelChoice {
     pub context_tokens: u32,
     /// The longest time without any part of an answer.
     pub timeout: Duration,
-}
-
-/// The origin of an endpoint, which decides about the addresses that it may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndpointBy {
-    /// The provider's own, on the internet.
-    Provider,
-    /// The operator's configuration or environment; any address.
-    Operator,
 }
 
 /// A provider that can be named.
@@ -117,17 +109,17 @@ pub fn choose_model(
     let none = Model::default();
     let settings = if is_other { &none } else { config };
     let by_variable = known.endpoint_variable.and_then(|name| environment.filled_variable(name));
-    let (endpoint, endpoint_by) = match (settings.endpoint.clone(), by_variable) {
-        (Some(endpoint), _) | (None, Some(endpoint)) => (endpoint, EndpointBy::Operator),
-        (None, None) if known.keys.is_empty() => (known.endpoint.to_owned(), EndpointBy::Operator),
-        (None, None) => (known.endpoint.to_owned(), EndpointBy::Provider),
+    let (endpoint, networks) = match settings.endpoint.clone().or(by_variable) {
+        Some(endpoint) => (endpoint, config.networks.clone()),
+        // A provider's own address must be public, or this machine.
+        None => (known.endpoint.to_owned(), Vec::new()),
     };
     Ok(ModelChoice {
         provider: known.provider,
         label: label.to_owned(),
         name: name.to_owned(),
         endpoint,
-        endpoint_by,
+        networks,
         key: key(known, settings, environment)?,
         max_output: config.max_output_tokens,
         context_tokens: config.context_tokens,
@@ -253,7 +245,7 @@ mod tests {
         ] {
             let choice = choose("", &[(variable, "k")], Some(label)).unwrap();
             assert_eq!((choice.endpoint.as_str(), key(&choice)), (endpoint, Some("k")));
-            assert_eq!(choice.endpoint_by, EndpointBy::Provider);
+            assert!(choice.networks.is_empty());
         }
         let choice = choose("name = \"ollama/library/qwen3\"", &[], None).unwrap();
         assert_eq!((choice.name.as_str(), key(&choice)), ("library/qwen3", None));
@@ -274,7 +266,7 @@ mod tests {
         let table = "name = \"openai/x\"\nendpoint = \"https://elsewhere.example/v1\"";
         let variables = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "a")];
         let choice = choose(table, &variables, None).unwrap();
-        assert_eq!((key(&choice), choice.endpoint_by), (None, EndpointBy::Operator));
+        assert_eq!(key(&choice), None);
         // Another provider on the command line gets neither the endpoint nor the key.
         let table = format!("{table}\napi_key = \"configured\"");
         let choice = choose(&table, &variables, Some("anthropic/c")).unwrap();
@@ -283,6 +275,17 @@ mod tests {
             (Some("a"), "https://api.anthropic.com")
         );
         assert_eq!(key(&choose(&table, &variables, Some("openai/y")).unwrap()), Some("configured"));
+    }
+
+    #[test]
+    fn networks_hold_for_the_operators_endpoint_and_not_for_a_providers_own() {
+        let table = "name = \"openai/x\"\nnetworks = [\"10.0.0.0/8\"]";
+        let own = choose(table, &[("OPENAI_API_KEY", "k")], None).unwrap();
+        assert!(own.networks.is_empty(), "{own:?}");
+        let endpoint = format!("{table}\nendpoint = \"http://10.0.0.1/v1\"");
+        assert_eq!(choose(&endpoint, &[], None).unwrap().networks.len(), 1);
+        let variables = [("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", "http://10.0.0.1/v1")];
+        assert_eq!(choose(table, &variables, None).unwrap().networks.len(), 1);
     }
 
     #[test]

@@ -42,9 +42,9 @@ pub use settings::server::{
 };
 pub use settings::{
     AccessSetting, Audit, AuditArguments, AuditOnFull, Auth, AuthProvider, BearerToken,
-    CLIENT_DOCUMENT, CommandList, Config, Confirm, DefaultSetting, Forwarded, Gateway,
+    CLIENT_DOCUMENT, CommandList, Config, Confirm, DefaultSetting, Flows, Forwarded, Gateway,
     GatewayLimits, JwtAlgorithm, JwtAuth, Mcp, Model, OauthAs, Permissions, RESERVED_SUBJECTS,
-    RateSetting, Screen, Search, ServerScreen, Strategy, TokenAlgorithm, Tools,
+    RateSetting, Screen, Search, ServerScreen, Strategy, TagLists, TokenAlgorithm, Tools,
 };
 pub use show::{Shown, show};
 pub use source::problem::{Problem, Severity};

@@ -12,6 +12,7 @@
 //! - [`trace`]: tracing of calls.
 //! - [`life`]: starting and stopping servers; [`rates`]: limits on calls over time.
 //! - [`pins`]: the approved definitions of tools.
+//! - `taint`: the answers that a conversation has received, for rules about flows.
 //! - [`spills`]: long answers, kept and read in pages.
 //! - [`explain`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
 //! - [`hub`]: the type that ties these together.
@@ -38,6 +39,7 @@ pub mod pins;
 pub mod search;
 pub mod spills;
 pub mod hub;
+mod taint;
 mod builder;
 mod servers;
 
@@ -60,3 +62,4 @@ pub use rates::Rates;
 pub use requester::{CallGroup, ClientId, ClientIdentity, PersonId, Requester, Unattended};
 pub use servers::{Freshness, Retired, Vitals};
 pub use spills::Spills;
+pub use taint::ReadSources;

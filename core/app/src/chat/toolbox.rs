@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use capstan_hub::catalog::{Patience, Provider, merged_instructions};
 use capstan_hub::ports::{BoxFuture, Listing, ToolCall, ToolOffer};
-use capstan_hub::{Call, Session};
+use capstan_hub::{Call, ReadSources};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, Target};
 use capstan_wire::Json;
 
@@ -22,6 +22,9 @@ const LIST_WAIT: Patience = Patience::UntilFirstOr(Duration::from_secs(8));
 pub trait Toolbox: Send + Sync {
     /// The tools for the next request, with names and schemas that the provider accepts.
     fn offer(&self, provider: Provider) -> BoxFuture<'_, Offer>;
+
+    /// The items by which the conversation has read data that rules about flows depend on.
+    fn sources(&self) -> ReadSources;
 
     /// Runs a call of the model.
     fn call<'a>(
@@ -59,17 +62,26 @@ pub struct ToolAnswer {
 pub struct HubToolbox {
     local: Arc<Local>,
     front: Arc<dyn Interact>,
-    session: Session,
 }
 
 // === impl HubToolbox ===
 
 impl HubToolbox {
-    /// The tools of these servers. Questions of the road and of servers go to `front`. The quota of
-    /// calls is counted over the life of this value.
+    /// The tools of these servers. Questions of the road and of servers go to `front`. A conversation
+    /// begins, in which the quota of calls is counted.
     pub fn new(local: Arc<Local>, front: Arc<dyn Interact>) -> Self {
-        let session = local.hub.session();
-        Self { local, front, session }
+        local.begin_conversation();
+        Self { local, front }
+    }
+
+    /// Begins another conversation.
+    pub fn begin_again(&self) {
+        self.local.begin_conversation();
+    }
+
+    /// Continues a conversation that has read data by these items.
+    pub fn restore(&self, sources: ReadSources) {
+        self.local.session().restore(sources);
     }
 
     async fn gather(&self, provider: Provider) -> Offer {
@@ -89,7 +101,8 @@ impl HubToolbox {
                 left_out = left_out.saturating_add(1);
                 continue;
             }
-            let (name, description) = (name.to_string(), tool.description.clone());
+            let description = hub.catalog().screens.description(&tool.description).into_owned();
+            let name = name.to_string();
             tools.push(ToolOffer { name, description, schema });
         }
         let about = hub.servers().filter_map(|server| {
@@ -126,12 +139,16 @@ impl HubToolbox {
         }
         let sent = Call::new(caller(), Target::tool(&asked), Some(&call.arguments));
         let front = Asker::new(&self.front);
-        let screened = attempt.call(&self.session, sent, front.requester()).await?;
+        let screened = attempt.call(&self.local.session(), sent, front.requester()).await?;
         Ok(ToolAnswer { id, result: screened.result().clone(), is_error: screened.is_error() })
     }
 }
 
 impl Toolbox for HubToolbox {
+    fn sources(&self) -> ReadSources {
+        self.local.session().read_sources()
+    }
+
     fn offer(&self, provider: Provider) -> BoxFuture<'_, Offer> {
         Box::pin(self.gather(provider))
     }

@@ -54,6 +54,7 @@ pub use task::{OpenTask, TaskHandle};
 use std::sync::{Arc, OnceLock};
 
 use capstan_model::{CallError, Caller, ServerName, Verdict};
+use capstan_policy::{Step, Tags};
 use record::Record;
 use resolve::Resolved;
 use spill::Deliverable;
@@ -73,7 +74,7 @@ async fn walk(
 ) -> Result<Deliverable, CallError> {
     if spill::reads_page(&call.target) {
         // Boxed because it is rare, to keep the future of every call small.
-        return Box::pin(spill::read(hub, &call, record)).await;
+        return Box::pin(spill::read(hub, session, &call, record)).await;
     }
     let max_tokens = hub.limits.max_tokens.or(requester.max_tokens);
     let uris = hub.merged_uris(&requester);
@@ -81,13 +82,23 @@ async fn walk(
     let awake = wake::wake(hub, reached, requester.lane).await?;
     let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments, requester.repeated)?;
-    let permitted = permit::permit(hub, settled, record)?;
+    let permitted = permit::permit(hub, session, settled, record)?;
     let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
     let continued = requester.continued;
     let sent = send::send(hub, &mut ticket, requester).await;
-    let (answer, lease) = sent.inspect_err(|error| offer(continued, error, &ticket))?;
+    let (answer, lease) = sent.inspect_err(|error| {
+        offer(continued, error, &ticket);
+        // The text of the error comes from the server, and goes to the caller like an answer.
+        if matches!(error, CallError::Server { .. }) {
+            session.taint.add(ticket.tags(), ticket.id());
+        }
+    })?;
+    let tainting = (ticket.tags() != Tags::NONE).then(|| (ticket.tags(), ticket.id().clone()));
     let screened = screen::screen(hub, uris, ticket, answer, lease)?;
+    if let Some((tags, id)) = tainting {
+        session.taint.add(tags, &id);
+    }
     spill::shorten(hub, max_tokens, screened).await
 }
 
@@ -127,7 +138,7 @@ pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explanation, CallEr
         let described = DescribedCall::new(Caller::clone(&call.caller), id, call.target.kind);
         return Ok(Explanation { ruling, ..described.explain(&hub.policy, hub.clock.now()) });
     }
-    let Resolved { id, effect, standing, problem, call, .. } =
+    let Resolved { id, effect, definition, standing, problem, call, .. } =
         settled(hub, call, Check::No).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);
@@ -141,5 +152,17 @@ pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explanation, CallEr
     }
     explained.ruling = ruling;
     explained.steps.extend(step);
+    let rules = hub.policy.flows();
+    if rules.are_on() {
+        explained.tags = hub.policy.tags_of(&explained.id, kind, &definition, effect);
+        explained.by_flows = rules
+            .ending_with(explained.tags)
+            .map(|(flow, verdict)| {
+                let read = flow.begins_with().words();
+                let rule = format!("{}: after an answer of an item that {read}", flow.key());
+                Step { engine: "flows", rule, verdict: Some(verdict) }
+            })
+            .collect();
+    }
     Ok(explained)
 }

@@ -43,12 +43,22 @@ async fn print(context: &Context, args: &ChatArgs) -> Result<Exit, AppError> {
     let config = &local.setup.loaded.config.model;
     let choice = choose_model(config, environment, args.model.as_deref())?;
     let model = context.app.models.open(&choice)?;
+    let tools = HubToolbox::new(Arc::clone(&local), Arc::<ModelFront>::clone(&front));
+    let resumed = match Which::from(args.resume) {
+        Which::Latest => Some(open(context, &local, Which::Latest)?),
+        Which::New => None,
+    };
+    if let Some(conversation) = &resumed {
+        tools.restore(conversation.sources().clone());
+    }
     let mut messages = messages(context, &local, typed).await?;
     if let Some(piped) = given.piped {
         messages.push(ChatMessage::user(piped));
     }
-    let mut conversation = open(context, &local, args.resume.into())?;
-    let tools = HubToolbox::new(Arc::clone(&local), Arc::<ModelFront>::clone(&front));
+    let mut conversation = match resumed {
+        Some(conversation) => conversation,
+        None => open(context, &local, Which::New)?,
+    };
     let limits = ChatLimits {
         max_turns: args.max_turns,
         context_tokens: choice.context_tokens,

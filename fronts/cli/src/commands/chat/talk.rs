@@ -99,6 +99,9 @@ pub(super) async fn run(context: &Context, args: &ChatArgs) -> Result<Exit, AppE
     let front = Arc::new(PersonFront::new(&context.print, &args.allow)?);
     let tools = Arc::new(HubToolbox::new(Arc::clone(&local), front));
     let conversation = if args.resume { Some(open(context, &local, Which::Latest)?) } else { None };
+    if let Some(conversation) = &conversation {
+        tools.restore(conversation.sources().clone());
+    }
     let mut talk = Talk {
         model: choose(context, &local, args.model.as_deref()),
         context,
@@ -200,6 +203,7 @@ impl Talk<'_> {
                 "quit" | "exit" => return Ok(Next::End(Exit::Ok)),
                 "new" => {
                     self.conversation = None;
+                    self.tools.begin_again();
                     self.context.print.note("The next message begins another conversation.");
                     return Ok(Next::Line);
                 }
