@@ -57,8 +57,8 @@ impl AnswerFiles for StateAnswers {
             let mut random = [0; 16];
             getrandom::fill(&mut random).map_err(io::Error::other)?;
             let id = format!("{:032x}", u128::from_ne_bytes(random));
-            let AnswerOwner { caller, server, page } = about;
-            let name = format!("{id}.{caller}.{page}.{server}{SUFFIX}");
+            let AnswerOwner { caller, server, page, tags } = about;
+            let name = format!("{id}.{caller}.{page}-{tags}.{server}{SUFFIX}");
             let path = folder.save(&name, answer.as_bytes())?;
             Ok(SavedAnswer { id, file: path.display().to_string() })
         })
@@ -97,8 +97,10 @@ fn name_of(folder: &AnswerFolder, id: &str) -> io::Result<Option<String>> {
 fn listed(file: &AnswerFile) -> Option<ListedAnswer> {
     let mut parts = file.name.strip_suffix(SUFFIX)?.split('.');
     let (id, caller) = (parts.next()?.to_owned(), parts.next()?.to_owned());
-    let (page, server) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let (page, server) = (parts.next()?, parts.next()?.parse().ok()?);
+    let (page, tags) = page.split_once('-')?;
+    let (page, tags) = (page.parse().ok()?, tags.parse().ok()?);
     let saved_at = Timestamp::try_from(file.written).ok()?;
-    let owner = AnswerOwner { caller, server, page };
+    let owner = AnswerOwner { caller, server, page, tags };
     parts.next().is_none().then_some(ListedAnswer { id, owner, bytes: file.bytes, saved_at })
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use capstan_app::{EmbeddingChoice, EndpointBy, Environment, choose_embedding};
+use capstan_app::{EmbeddingChoice, Environment, choose_embedding};
 use capstan_config::Search;
-use capstan_model::Trust;
-use capstan_safety::address::AddressPolicy;
+use capstan_safety::address::{AddressPolicy, Network};
 use capstan_search::{EmbeddingInterface, EmbeddingService, Embeddings, QdrantServer};
 
 /// The longest time for an answer of a service of embeddings.
@@ -23,7 +22,7 @@ pub(crate) fn embeddings(search: &Search, environment: &Environment) -> Embeddin
     let shared = search.qdrant_endpoint.clone().map(|endpoint| QdrantServer {
         endpoint,
         key: search.qdrant_api_key.clone().filter(|key| !key.reveal().trim().is_empty()),
-        addresses: addresses(Trust::Trusted),
+        addresses: addresses(search.networks.clone()),
         owner: search.qdrant_owner.clone(),
         timeout: QDRANT_LIMIT,
     });
@@ -33,21 +32,16 @@ pub(crate) fn embeddings(search: &Search, environment: &Environment) -> Embeddin
 fn service(choice: EmbeddingChoice) -> EmbeddingService {
     let interface =
         if choice.is_ollama { EmbeddingInterface::Ollama } else { EmbeddingInterface::OpenAi };
-    // The operator may name any address; a provider's own must be public.
-    let trust = match choice.endpoint_by {
-        EndpointBy::Operator => Trust::Trusted,
-        EndpointBy::Provider => Trust::default(),
-    };
     EmbeddingService {
         interface,
         endpoint: choice.endpoint,
         model: choice.name,
         key: choice.key,
-        addresses: addresses(trust),
+        addresses: addresses(choice.networks),
         timeout: SERVICE_LIMIT,
     }
 }
 
-fn addresses(trust: Trust) -> AddressPolicy {
-    AddressPolicy { trust, ..AddressPolicy::default() }
+fn addresses(networks: Vec<Network>) -> AddressPolicy {
+    AddressPolicy { networks, table: Some("search"), ..AddressPolicy::default() }
 }

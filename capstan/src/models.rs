@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use capstan_app::{AppError, EndpointBy, ModelChoice, Models};
+use capstan_app::{AppError, ModelChoice, Models};
 use capstan_hub::ports::ChatModel;
-use capstan_model::Trust;
 use capstan_provider::{ModelSettings, RemoteModel};
 use capstan_safety::address::AddressPolicy;
 
@@ -16,11 +15,6 @@ pub(crate) struct WebModels;
 impl Models for WebModels {
     fn open(&self, choice: &ModelChoice) -> Result<Arc<dyn ChatModel>, AppError> {
         let choice = choice.clone();
-        // The operator may name any address; a provider's own must be public.
-        let trust = match choice.endpoint_by {
-            EndpointBy::Operator => Trust::Trusted,
-            EndpointBy::Provider => Trust::default(),
-        };
         let label = choice.label.clone();
         let model = RemoteModel::new(ModelSettings {
             provider: choice.provider,
@@ -28,7 +22,11 @@ impl Models for WebModels {
             name: choice.name,
             endpoint: choice.endpoint,
             key: choice.key,
-            addresses: AddressPolicy { trust, ..AddressPolicy::default() },
+            addresses: AddressPolicy {
+                networks: choice.networks,
+                table: Some("model"),
+                ..AddressPolicy::default()
+            },
             max_output: choice.max_output,
             timeout: choice.timeout,
         });

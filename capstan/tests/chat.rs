@@ -398,3 +398,51 @@ fn commands_with_a_slash_need_no_model() {
     says(&run("/mcp list x"), " x (");
     ends(world.capstan(["-p", "/mcp remove x"]).run(), 0);
 }
+
+/// A world where a page that was fetched forbids to send a mail.
+fn world_with_flows() -> World {
+    let world = World::new();
+    let program = binary("capstan-fixture");
+    let tool = |name: &str| {
+        let schema = json!({ "type": "object", "properties": { "url": { "type": "string" } } });
+        json!({ "name": name, "description": "A tool", "inputSchema": schema }).to_string()
+    };
+    let entry = |name: &str, tool: String| {
+        let args = json!(["--tool", tool, "--library"]);
+        format!("[servers.{name}]\ncommand = {:?}\nargs = {args}\n", program.to_str().unwrap())
+    };
+    let servers = [entry("web", tool("fetch_page")), entry("post", tool("send_mail"))].concat();
+    let flows = "[flows]\nuntrusted_then_send = \"deny\"\n";
+    world.write_user_config(&format!("{ALLOW}\n{flows}\n{servers}"));
+    world
+}
+
+fn fetch() -> ModelStep {
+    ModelStep::calls([("web__fetch_page", json!({}))])
+}
+
+fn send() -> ModelStep {
+    ModelStep::calls([("post__send_mail", json!({}))])
+}
+
+/// True if the model was told that the rule of the flow refused its last call.
+fn is_refused(api: &ModelApi) -> bool {
+    let body = api.requests().last().unwrap().body.to_string();
+    body.contains("flows.untrusted_then_send")
+}
+
+#[test]
+fn a_model_that_has_read_a_page_sends_no_mail_in_the_same_conversation() {
+    let world = world_with_flows();
+    let api = ModelApi::start([fetch(), send(), ModelStep::text("I may not.")]);
+    ends(chat(&world, &api, "anthropic", &["read, then send"]).run(), 6);
+    assert!(is_refused(&api));
+    // It is still the same conversation.
+    let api = ModelApi::start([send(), ModelStep::text("Still not.")]);
+    ends(chat(&world, &api, "anthropic", &["send now", "--continue"]).run(), 6);
+    assert!(is_refused(&api));
+    // Another one has read nothing.
+    let api = ModelApi::start([send(), ModelStep::text("Sent.")]);
+    ends(chat(&world, &api, "anthropic", &["send"]).run(), 0);
+    assert!(!is_refused(&api));
+}

@@ -115,9 +115,7 @@ impl Registry {
         let home = WebAddress::parse(address).map_err(|_| bad())?;
         // A person names the registry, and it may well be one of their own network. What it names
         // in turn must be public.
-        let anywhere = ["0.0.0.0/0", "::/0"].into_iter().flat_map(str::parse).collect();
-        let addresses = AddressPolicy { networks: anywhere, ..AddressPolicy::default() };
-        Ok(Self { base, home, addresses })
+        Ok(Self { base, home, addresses: AddressPolicy::any_network() })
     }
 
     /// The servers that have all of these words in their names or descriptions, best first, at most

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use capstan_http::{Client, HttpRequest, HttpResponse, WebAddress};
-use capstan_model::Trust;
 use capstan_safety::address::AddressPolicy;
 use capstan_safety::mask::Masker;
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
@@ -48,8 +47,7 @@ impl HttpClient for CollectorClient {
 async fn send(request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
     let (head, body) = request.into_parts();
     let address = WebAddress::parse(&head.uri.to_string()).map_err(SendError::Address)?;
-    // The operator chose the address, so it may be on any network.
-    let policy = AddressPolicy { trust: Trust::Trusted, ..AddressPolicy::default() };
+    let policy = AddressPolicy::any_network();
     let masker = Arc::new(Masker::new(std::iter::empty()));
     let client = Client::new(&address, &[], masker, &policy).map_err(SendError::Address)?;
     let order = HttpRequest {

@@ -65,9 +65,7 @@ pub use gateways::{
     ControlFault, ControlSocket, ControlSockets, Gateways, NotRun, Which, socket_folders,
 };
 pub use logins::{LoginPage, LoginState, Logins, Logout, Revocation, WantedLogin, WantedLogout};
-pub use models::{
-    EmbeddingChoice, EndpointBy, ModelChoice, Models, choose_embedding, choose_model,
-};
+pub use models::{EmbeddingChoice, ModelChoice, Models, choose_embedding, choose_model};
 pub use pending_approvals::{Pending, PendingApprovals};
 pub use registries::{Registries, RegistryClient};
 pub use secrets::{SecretCommands, Secrets};

@@ -7,6 +7,7 @@ use capstan_config::{Model, Search};
 use capstan_hub::catalog::Provider;
 use capstan_hub::ports::{ChatError, ChatModel};
 use capstan_model::Secret;
+use capstan_safety::address::Network;
 
 use crate::{AppError, Environment, ErrorKind};
 
@@ -30,8 +31,8 @@ pub struct ModelChoice {
     pub name: String,
     /// The address of the interface.
     pub endpoint: String,
-    /// The origin of the address.
-    pub endpoint_by: EndpointBy,
+    /// The networks in which the address may be, although they are not public.
+    pub networks: Vec<Network>,
     /// The key; `None` for servers that need none.
     pub key: Option<Secret<String>>,
     /// The longest answer, in tokens.
@@ -40,15 +41,6 @@ pub struct ModelChoice {
     pub context_tokens: u32,
     /// The longest time without any part of an answer.
     pub timeout: Duration,
-}
-
-/// The origin of an endpoint, which decides about the addresses that it may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndpointBy {
-    /// The provider's own, on the internet.
-    Provider,
-    /// The operator's configuration or environment; any address.
-    Operator,
 }
 
 /// A service that makes embeddings, with everything that is needed to reach it.
@@ -60,8 +52,8 @@ pub struct EmbeddingChoice {
     pub name: String,
     /// The address of the interface.
     pub endpoint: String,
-    /// The origin of the address.
-    pub endpoint_by: EndpointBy,
+    /// The networks in which the address may be, although they are not public.
+    pub networks: Vec<Network>,
     /// The key; `None` for services that need none.
     pub key: Option<Secret<String>>,
 }
@@ -132,17 +124,17 @@ pub fn choose_model(
     let none = Model::default();
     let settings = if is_other { &none } else { config };
     let by_variable = known.endpoint_variable.and_then(|name| environment.filled_variable(name));
-    let (endpoint, endpoint_by) = match (settings.endpoint.clone(), by_variable) {
-        (Some(endpoint), _) | (None, Some(endpoint)) => (endpoint, EndpointBy::Operator),
-        (None, None) if known.keys.is_empty() => (known.endpoint.to_owned(), EndpointBy::Operator),
-        (None, None) => (known.endpoint.to_owned(), EndpointBy::Provider),
+    let (endpoint, networks) = match settings.endpoint.clone().or(by_variable) {
+        Some(endpoint) => (endpoint, config.networks.clone()),
+        // A provider's own address must be public, or this machine.
+        None => (known.endpoint.to_owned(), Vec::new()),
     };
     Ok(ModelChoice {
         provider: known.provider,
         label: label.to_owned(),
         name: name.to_owned(),
         endpoint,
-        endpoint_by,
+        networks,
         key: key(known, settings, environment)?,
         max_output: config.max_output_tokens,
         context_tokens: config.context_tokens,
@@ -171,13 +163,13 @@ pub fn choose_embedding(
     let is_ollama = known.word == "ollama";
     let by_variable = known.endpoint_variable.and_then(|name| environment.filled_variable(name));
     let own = if is_ollama { known.endpoint.trim_end_matches("/v1") } else { known.endpoint };
-    let (endpoint, endpoint_by) = match (settings.endpoint.clone(), by_variable) {
-        (Some(endpoint), _) | (None, Some(endpoint)) => (endpoint, EndpointBy::Operator),
-        (None, None) if is_ollama => (own.to_owned(), EndpointBy::Operator),
-        (None, None) => (own.to_owned(), EndpointBy::Provider),
+    let (endpoint, networks) = match settings.endpoint.clone().or(by_variable) {
+        Some(endpoint) => (endpoint, search.networks.clone()),
+        // A provider's own address must be public, or this machine.
+        None => (own.to_owned(), Vec::new()),
     };
     let key = key(known, &settings, environment)?;
-    Ok(Some(EmbeddingChoice { is_ollama, name: name.to_owned(), endpoint, endpoint_by, key }))
+    Ok(Some(EmbeddingChoice { is_ollama, name: name.to_owned(), endpoint, networks, key }))
 }
 
 fn parse(label: &str) -> Result<(&'static Known, &str), AppError> {
@@ -298,7 +290,7 @@ mod tests {
         ] {
             let choice = choose("", &[(variable, "k")], Some(label)).unwrap();
             assert_eq!((choice.endpoint.as_str(), key(&choice)), (endpoint, Some("k")));
-            assert_eq!(choice.endpoint_by, EndpointBy::Provider);
+            assert!(choice.networks.is_empty());
         }
         let choice = choose("name = \"ollama/library/qwen3\"", &[], None).unwrap();
         assert_eq!((choice.name.as_str(), key(&choice)), ("library/qwen3", None));
@@ -319,7 +311,7 @@ mod tests {
         let table = "name = \"openai/x\"\nendpoint = \"https://elsewhere.example/v1\"";
         let variables = [("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "a")];
         let choice = choose(table, &variables, None).unwrap();
-        assert_eq!((key(&choice), choice.endpoint_by), (None, EndpointBy::Operator));
+        assert_eq!(key(&choice), None);
         // Another provider on the command line gets neither the endpoint nor the key.
         let table = format!("{table}\napi_key = \"configured\"");
         let choice = choose(&table, &variables, Some("anthropic/c")).unwrap();
@@ -339,16 +331,24 @@ mod tests {
         assert!(choose(Search::default()).is_none());
         let embedding = "openai/small".to_owned();
         let usual = choose(Search { embedding: embedding.clone(), ..Search::default() }).unwrap();
-        assert_eq!(
-            (usual.endpoint.as_str(), usual.endpoint_by),
-            (KNOWN[1].endpoint, EndpointBy::Provider)
-        );
+        assert_eq!(usual.endpoint, KNOWN[1].endpoint);
         assert_eq!(usual.key.unwrap().reveal(), "k");
         let embedding_endpoint = Some("http://localhost:1/v1".to_owned());
-        let other = choose(Search { embedding, embedding_endpoint, ..Search::default() }).unwrap();
-        assert!(other.key.is_none() && other.endpoint_by == EndpointBy::Operator);
+        let networks = vec!["10.0.0.0/8".parse().unwrap()];
+        let inside = Search { embedding: embedding.clone(), networks, ..Search::default() };
+        assert!(choose(inside.clone()).unwrap().networks.is_empty());
+        let other = choose(Search { embedding_endpoint, ..inside }).unwrap();
+        assert!(other.key.is_none() && other.networks.len() == 1);
         let ollama = Search { embedding: "ollama/nomic".to_owned(), ..Search::default() };
         assert_eq!(choose(ollama).unwrap().endpoint, "http://localhost:11434");
+    fn networks_hold_for_the_operators_endpoint_and_not_for_a_providers_own() {
+        let table = "name = \"openai/x\"\nnetworks = [\"10.0.0.0/8\"]";
+        let own = choose(table, &[("OPENAI_API_KEY", "k")], None).unwrap();
+        assert!(own.networks.is_empty(), "{own:?}");
+        let endpoint = format!("{table}\nendpoint = \"http://10.0.0.1/v1\"");
+        assert_eq!(choose(&endpoint, &[], None).unwrap().networks.len(), 1);
+        let variables = [("OPENAI_API_KEY", "k"), ("OPENAI_BASE_URL", "http://10.0.0.1/v1")];
+        assert_eq!(choose(table, &variables, None).unwrap().networks.len(), 1);
     }
 
     #[test]

@@ -42,9 +42,10 @@ pub use settings::server::{
 };
 pub use settings::{
     AccessSetting, Audit, AuditArguments, AuditOnFull, Auth, AuthProvider, BearerToken,
-    CLIENT_DOCUMENT, ClientSetting, CommandList, Config, Confirm, DefaultSetting, Forwarded,
+    CLIENT_DOCUMENT, ClientSetting, CommandList, Config, Confirm, DefaultSetting, Flows, Forwarded,
     Gateway, GatewayLimits, JwtAlgorithm, JwtAuth, Mcp, Model, OauthAs, Permissions,
-    RESERVED_SUBJECTS, RateSetting, Screen, Search, ServerScreen, Strategy, TokenAlgorithm, Tools, UpstreamProvider,
+    RESERVED_SUBJECTS, RateSetting, Screen, Search, ServerScreen, Strategy, TagLists,
+    TokenAlgorithm, Tools, UpstreamProvider,
 };
 pub use show::{Shown, show};
 pub use source::problem::{Problem, Severity};

@@ -117,9 +117,18 @@ pub fn reference() -> String {
     if let Some(names) = elsewhere("servers") {
         let _ = writeln!(page, "\nOther programs call the table {names}.");
     }
-    for table in
-        ["permissions", "access", "tools", "mcp", "audit", "screen", "search", "gateway", "model"]
-    {
+    for table in [
+        "permissions",
+        "access",
+        "tools",
+        "mcp",
+        "audit",
+        "screen",
+        "flows",
+        "search",
+        "gateway",
+        "model",
+    ] {
         let described = at(&schema, &format!("/properties/{table}"));
         section(&mut page, &format!("[{table}]"), table, described);
     }

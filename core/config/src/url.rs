@@ -51,14 +51,21 @@ pub(crate) fn is_local_callback(url: &str) -> bool {
 
 /// True for an `https` address, or an `http` one on this machine.
 pub(crate) fn is_https_or_loopback(url: &str) -> bool {
-    let Some(parsed) = web(url) else { return false };
-    let is_loopback = match parsed.host() {
+    web(url).is_some_and(|parsed| parsed.scheme() == "https" || is_loopback(&parsed))
+}
+
+/// True for an address on this machine.
+pub(crate) fn is_local_address(url: &str) -> bool {
+    Url::parse(url).is_ok_and(|url| is_loopback(&url))
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
-    };
-    parsed.scheme() == "https" || is_loopback
+    }
 }
 
 /// True for an `http` or `https` address with at most a path.

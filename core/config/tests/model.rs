@@ -16,6 +16,7 @@ name = "openai/qwen3"
 endpoint = "http://localhost:8000/v1"
 api_key = "${MY_KEY}"
 api_key_env_var = "OTHER"
+networks = ["10.0.0.0/8", "192.168.1.4"]
 max_output_tokens = 4096
 context_tokens = 32000
 timeout = "2m"
@@ -31,6 +32,8 @@ fn every_key_is_read_and_the_key_is_not_shown() {
     assert_eq!(model.api_key.as_ref().unwrap().reveal(), "key-of-mine-123");
     assert_eq!(model.api_key_env_var.as_deref(), Some("OTHER"));
     assert_eq!((model.max_output_tokens, model.context_tokens), (Some(4096), 32_000));
+    let networks: Vec<String> = model.networks.iter().map(ToString::to_string).collect();
+    assert_eq!(networks, ["10.0.0.0/8", "192.168.1.4"]);
     assert_eq!(model.timeout, Duration::from_mins(2));
     let shown = capstan_config::show(&loaded);
     assert!(shown.iter().any(|shown| shown.key == "model.endpoint"));
@@ -56,7 +59,13 @@ fn a_variable_that_is_not_set_stops_nothing_but_the_model() {
 
 #[test]
 fn a_name_without_a_provider_and_keys_of_others_are_refused() {
-    for text in ["name = \"gpt\"", "context_tokens = 10", "key = \"x\"", "timeout = \"soon\""] {
+    for text in [
+        "name = \"gpt\"",
+        "context_tokens = 10",
+        "key = \"x\"",
+        "networks = [\"x\"]",
+        "timeout = \"soon\"",
+    ] {
         let loaded = load(Scope::User, &format!("[model]\n{text}\n"));
         assert_eq!(loaded.fatal().count(), 1, "{text}: {:?}", loaded.problems);
     }

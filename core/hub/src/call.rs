@@ -7,6 +7,7 @@ use capstan_model::{Caller, Kind, Target};
 use capstan_wire::{Json, compose, object};
 
 use crate::approvals::Memory;
+use crate::taint::{ReadSources, Taint};
 use crate::{Continuation, Flow};
 
 /// A request as a front received it. Nothing is checked yet.
@@ -40,12 +41,14 @@ pub enum Answer {
     Streaming(Box<Flow>),
 }
 
-/// A session with one client. Quota and remembered approvals are counted per session.
+/// A session with one client: one conversation. Quota and remembered approvals are counted per
+/// session, and flows are judged in it.
 #[derive(Debug)]
 pub struct Session {
     limit: Option<u32>,
     used: Arc<AtomicU32>,
     pub(crate) memory: Arc<Memory>,
+    pub(crate) taint: Arc<Taint>,
 }
 
 // === impl Call ===
@@ -86,13 +89,25 @@ impl From<Json> for Answer {
 impl Session {
     /// Creates a session of at most `limit` calls; `None` for any number.
     pub fn new(limit: Option<u32>) -> Self {
-        Self { limit, used: Arc::default(), memory: Arc::default() }
+        Self { limit, used: Arc::default(), memory: Arc::default(), taint: Arc::default() }
     }
 
-    /// Creates another session that shares the quota of this one. Approvals are not shared.
+    /// Creates another session that shares the quota of this one, and the answers that flows are
+    /// judged by. Approvals are not shared.
     #[must_use]
     pub fn beside(&self) -> Self {
-        Self { limit: self.limit, used: Arc::clone(&self.used), memory: Arc::default() }
+        let (used, taint) = (Arc::clone(&self.used), Arc::clone(&self.taint));
+        Self { limit: self.limit, used, memory: Arc::default(), taint }
+    }
+
+    /// The items by which data was read that rules about flows depend on.
+    pub fn read_sources(&self) -> ReadSources {
+        self.taint.all()
+    }
+
+    /// Continues a session that has read data by these items.
+    pub fn restore(&self, sources: ReadSources) {
+        self.taint.restore(sources);
     }
 
     /// Takes one call off the quota.
@@ -117,6 +132,7 @@ mod tests {
         let one = Session::new(Some(2));
         let other = one.beside();
         assert!(!Arc::ptr_eq(&one.memory, &other.memory));
+        assert!(Arc::ptr_eq(&one.taint, &other.taint));
         assert_eq!((one.take_one(), other.take_one()), (Ok(()), Ok(())));
         assert_eq!((one.take_one(), other.take_one()), (Err(2), Err(2)));
         assert_eq!(one.beside().take_one(), Err(2));

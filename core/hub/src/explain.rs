@@ -5,7 +5,7 @@
 //! decision.
 
 use capstan_model::{Caller, Effect, Front, ItemId, Kind, Ruling, ServerName};
-use capstan_policy::{Arguments, Asked, Policy, Step};
+use capstan_policy::{Arguments, Asked, Policy, Step, Tags};
 use capstan_wire::{Json, compose};
 use jiff::Timestamp;
 
@@ -41,6 +41,10 @@ pub struct Explanation {
     pub steps: Vec<Step>,
     /// The rules that would match with the right arguments.
     pub by_arguments: Vec<Step>,
+    /// The tags that flows are judged by; none if no rule is about flows.
+    pub tags: Tags,
+    /// The rules about flows that could match in a conversation.
+    pub by_flows: Vec<Step>,
 }
 
 /// The entry point of a described call. The gateway has two, because access rules bind only callers
@@ -80,7 +84,8 @@ impl DescribedCall {
         let (ruling, steps) = policy.explain(&asked);
         let by_arguments = policy.rules_on_arguments(&asked);
         let Self { id, kind, effect, .. } = self;
-        Explanation { id, kind, effect, ruling, steps, by_arguments }
+        let (tags, by_flows) = (Tags::NONE, Vec::new());
+        Explanation { id, kind, effect, ruling, steps, by_arguments, tags, by_flows }
     }
 
     fn asked(&self, now: Timestamp) -> Asked<'_> {

@@ -13,6 +13,7 @@
 //! - [`life`]: starting and stopping servers; [`rates`]: limits on calls over time.
 //! - [`search`] ranks tools; [`own_tools`]: the tools by which clients find others.
 //! - [`pins`]: the approved definitions of tools.
+//! - `taint`: the answers that a conversation has received, for rules about flows.
 //! - [`spills`]: long answers, kept and read in pages.
 //! - [`explain`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
 //! - [`hub`]: the type that ties these together.
@@ -41,6 +42,7 @@ pub mod own_tools;
 pub mod spills;
 mod caller_lists;
 mod hub;
+mod taint;
 mod builder;
 mod servers;
 
@@ -63,3 +65,4 @@ pub use rates::Rates;
 pub use requester::{CallGroup, ClientId, ClientIdentity, PersonId, Requester, Unattended};
 pub use servers::{Freshness, Retired, Vitals};
 pub use spills::Spills;
+pub use taint::ReadSources;

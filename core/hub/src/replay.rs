@@ -5,7 +5,7 @@
 
 use capstan_model::secret::MASK;
 use capstan_model::{Effect, ItemId, Kind, Ruling, Verdict};
-use capstan_policy::Policy;
+use capstan_policy::{Flow, Policy};
 use capstan_wire::Json;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -54,6 +54,11 @@ pub enum Judged {
 pub enum Reason {
     /// A rule examines arguments, and they were not stored, or not completely.
     Arguments {
+        /// The rule.
+        rule: String,
+    },
+    /// A rule about flows decided, by the answers that the conversation had received.
+    Conversation {
         /// The rule.
         rule: String,
     },
@@ -111,6 +116,9 @@ impl Past {
     pub fn judge(&self, policy: &Policy, now: Timestamp) -> Judged {
         if !policy.servers().contains_key(&self.told.id.server) {
             return Judged::Unknown(Reason::NoServer);
+        }
+        if Flow::is_rule(&self.rule) {
+            return Judged::Unknown(Reason::Conversation { rule: self.rule.clone() });
         }
         let Explanation { ruling, by_arguments, .. } = self.told.clone().explain(policy, now);
         if let (KnownArguments::InPart | KnownArguments::No, Some(step)) =

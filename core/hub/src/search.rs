@@ -79,7 +79,9 @@ pub struct FoundTool {
 impl ToolPool {
     /// Prepares tools for search. The cost is that of the tools that the index does not have yet.
     pub fn new(hub: &Hub, index: &dyn ToolIndex, tools: Vec<ToolView>) -> Self {
-        Self::with_about(index, tools, &|server| about(hub, server))
+        let screens = &hub.catalog().screens;
+        let short = |text: &str| screens.description(text).into_owned();
+        Self::with_about(index, tools, &|server| about(hub, server), &short)
     }
 
     /// Prepares tools, with the texts of their servers about themselves.
@@ -87,17 +89,21 @@ impl ToolPool {
         index: &dyn ToolIndex,
         tools: Vec<ToolView>,
         about: &dyn Fn(&ServerName) -> String,
+        short: &dyn Fn(&str) -> String,
     ) -> Self {
+        let short: Vec<String> = tools.iter().map(|tool| short(&tool.description)).collect();
         let schemas: Vec<_> = tools.iter().map(ToolView::input_schema).collect();
         let mut slots = Vec::with_capacity(tools.len());
         let mut kept = Vec::new();
-        let mut rest = tools.iter().zip(&schemas).peekable();
+        let mut rest = tools.iter().zip(schemas.iter().zip(&short)).peekable();
         while let Some((first, _)) = rest.peek() {
             let server = first.id.server.clone();
             let about = about(&server);
             let mut searched = Vec::new();
-            while let Some((tool, schema)) = rest.next_if(|(tool, _)| tool.id.server == server) {
-                let (name, description) = (&*tool.name, &*tool.description);
+            while let Some((tool, (schema, description))) =
+                rest.next_if(|(tool, _)| tool.id.server == server)
+            {
+                let name = &*tool.name;
                 let server = tool.id.server.as_str();
                 searched.push(SearchedTool { server, about: &about, name, description, schema });
             }

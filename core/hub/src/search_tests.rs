@@ -76,7 +76,7 @@ fn found(
     let of = scores.iter().map(|(query, name, score)| ((*query, *name), *score)).collect();
     let index = GivenScores { of, ..GivenScores::default() };
     let tools = tools.iter().map(|(id, description)| tool(id, description)).collect();
-    let pool = ToolPool::with_about(&index, tools, &|_| String::new());
+    let pool = ToolPool::with_about(&index, tools, &|_| String::new(), &str::to_owned);
     let search = Search {
         queries: queries.iter().map(ToString::to_string).collect(),
         limit,

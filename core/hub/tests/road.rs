@@ -24,6 +24,8 @@ mod tasks;
 mod side;
 #[path = "road/parts.rs"]
 mod parts;
+#[path = "road/flows.rs"]
+mod flows;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

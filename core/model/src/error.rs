@@ -54,6 +54,14 @@ pub enum CallError {
         /// The rule that forbade it.
         rule: String,
     },
+    /// A rule about flows forbids the call in this conversation. In another one it may be allowed.
+    #[error("`{item}` is not allowed in this conversation: {rule}")]
+    FlowBlocked {
+        /// The item asked for.
+        item: String,
+        /// The rule, with the item whose answer the conversation has received.
+        rule: String,
+    },
     /// The operator said no.
     #[error("`{item}` was refused by the operator, who was asked because of rule `{rule}`")]
     Refused {
@@ -288,6 +296,7 @@ impl CallError {
             Self::Unknown { .. } | Self::Hidden { .. } => ErrorCode::NotFound,
             Self::InvalidArguments { .. } | Self::HeaderMismatch { .. } => ErrorCode::InvalidInput,
             Self::Denied { .. }
+            | Self::FlowBlocked { .. }
             | Self::Refused { .. }
             | Self::NotApproved { .. }
             | Self::AnswerBlocked { .. }
@@ -331,6 +340,7 @@ impl CallError {
             | Self::InvalidArguments { .. }
             | Self::HeaderMismatch { .. }
             | Self::Denied { .. }
+            | Self::FlowBlocked { .. }
             | Self::Refused { .. }
             | Self::NotApproved { .. }
             | Self::QuotaExceeded { .. }

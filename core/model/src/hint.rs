@@ -20,8 +20,9 @@ impl CallError {
             Self::InvalidArguments { item, .. } => {
                 Some(format!("`capstan tools {item}` shows its arguments"))
             }
-            Self::Denied { item, .. } => {
-                Some(format!("`capstan why {item}` shows every rule that applies to it"))
+            Self::Denied { item, .. } => Some(why(item)),
+            Self::FlowBlocked { item, .. } => {
+                Some(format!("begin a new conversation; {}", why(item)))
             }
             Self::NotApproved { item, rule, by, open, .. } => {
                 Some(how_to_allow(item, rule, *by, open.as_deref()))
@@ -77,6 +78,10 @@ impl CallError {
 /// Names the place of configured credentials.
 fn headers(server: &ServerName) -> String {
     format!("check `headers` under `[servers.{server}]`")
+}
+
+fn why(item: &str) -> String {
+    format!("`capstan why {item}` shows every rule that applies to it")
 }
 
 /// Describes how to allow a call that was not approved.

@@ -8,6 +8,7 @@
 //! | 4 | tool policy, else authorization | allow, ask, deny, or nothing | replaces a laxer verdict, and an equal one of the default |
 //! | 5 | rules that match a tool by its new name | ask, deny, or nothing | as 4 |
 //! | 6 | pins | ask, deny, or nothing | replaces a laxer verdict, and an equal one |
+//! | 7 | flows | ask, deny, or nothing | as 4 |
 //!
 //! Rules of 3 and 4 are consulted in the order of [`crate::rules::order`].
 

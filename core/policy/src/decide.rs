@@ -16,6 +16,7 @@ use crate::access::{Access, Wanted};
 use crate::combine::{Tie, tighten};
 use crate::effect::{Classified, EffectRules};
 use crate::exposure::{Exposure, Offered};
+use crate::flows::{FlowRules, TagRules, TaggedItem, Tags};
 use crate::pattern::{Arguments, spellings};
 use crate::rules::{
     DefaultRule, Look, OrderedRule, Permissions, Question, Rule, RuleList, RuleTable, Votes,
@@ -34,6 +35,8 @@ pub struct PolicySource {
     pub authorization: Vec<OrderedRule>,
     /// The permission rules.
     pub permissions: Permissions,
+    /// The rules about flows.
+    pub flows: FlowRules,
 }
 
 /// Every rule of the configuration over calls, compiled and immutable.
@@ -41,6 +44,7 @@ pub struct PolicySource {
 pub struct Policy {
     pub(crate) servers: HashMap<ServerName, ServerPolicy>,
     access: Vec<Access>,
+    flows: FlowRules,
     pub(crate) rules: RuleTable,
 }
 
@@ -57,6 +61,8 @@ pub struct ServerPolicy {
     pub effects: EffectRules,
     /// New names of tools, by their own names.
     pub new_names: HashMap<String, String>,
+    /// The operator's tags of items.
+    pub tags: TagRules,
 }
 
 /// A call, as input of a decision.
@@ -94,8 +100,9 @@ pub struct Step {
 impl PolicySource {
     /// Compiles the rules into one table.
     pub fn compile(self) -> Policy {
-        let Self { servers, access, tools, authorization, permissions } = self;
-        Policy { servers, access, rules: RuleTable::new(tools, authorization, permissions) }
+        let Self { servers, access, tools, authorization, permissions, flows } = self;
+        let rules = RuleTable::new(tools, authorization, permissions);
+        Policy { servers, access, flows, rules }
     }
 }
 
@@ -180,6 +187,18 @@ impl Policy {
             Some(server) => server.effects.classify(&id.item, definition, server.trust),
             None => Classified::unknown(),
         }
+    }
+
+    /// The rules about flows.
+    pub fn flows(&self) -> FlowRules {
+        self.flows
+    }
+
+    /// The tags of an item, by which flows are judged.
+    pub fn tags_of(&self, id: &ItemId, kind: Kind, definition: &Json, effect: Effect) -> Tags {
+        let Some(server) = self.servers.get(&id.server) else { return Tags::NONE };
+        let item = TaggedItem { id, kind, definition, effect, trust: server.trust };
+        server.tags.of(&item, self.display_of(&id.server))
     }
 
     /// The trust in a server.

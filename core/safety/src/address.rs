@@ -94,6 +94,8 @@ pub enum BadNetwork {
 pub struct AddressPolicy {
     /// The server whose entry can allow more; `None` if no entry can.
     pub server: Option<ServerName>,
+    /// The table of the configuration that can allow more, if it is not that of a server.
+    pub table: Option<&'static str>,
     /// The trust in the server; addresses of a trusted one are not checked.
     pub trust: Trust,
     /// Networks that are allowed although they are not globally routable.
@@ -123,6 +125,8 @@ pub struct AddressRefusal {
     pub class: AddressClass,
     /// The server whose entry can allow it.
     pub server: Option<ServerName>,
+    /// The table that can allow it, if it is not that of a server.
+    pub table: Option<&'static str>,
     /// True if some non-public networks are allowed.
     pub is_partly_open: bool,
 }
@@ -291,6 +295,13 @@ impl fmt::Display for Network {
 // === impl AddressPolicy ===
 
 impl AddressPolicy {
+    /// A policy for an address that the operator chose, on any network: everything but this machine
+    /// in odd spellings, and the link, where clouds have their metadata.
+    pub fn any_network() -> Self {
+        let networks = ["0.0.0.0/0", "::/0"].into_iter().flat_map(str::parse).collect();
+        Self { networks, ..Self::default() }
+    }
+
     /// Checks an address before a connection is made.
     ///
     /// # Errors
@@ -310,7 +321,8 @@ impl AddressPolicy {
         }
         let (more, server) = (Vec::new(), self.server.clone());
         let is_partly_open = !self.networks.is_empty();
-        Err(AddressRefusal { name: None, address, more, class, server, is_partly_open })
+        let table = self.table;
+        Err(AddressRefusal { name: None, address, more, class, server, table, is_partly_open })
     }
 }
 
@@ -345,7 +357,7 @@ impl std::error::Error for AddressRefusal {}
 
 impl fmt::Display for AddressRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, address, more, class, server, is_partly_open } = self;
+        let Self { name, address, more, class, server, table, is_partly_open } = self;
         let what = match class {
             AddressClass::Public => "not an address of this machine",
             AddressClass::Private => "not a public address",
@@ -356,18 +368,22 @@ impl fmt::Display for AddressRefusal {
             Some(name) => write!(f, "`{name}` resolves to {address}, which is {what}")?,
             None => write!(f, "{address} is {what}")?,
         }
-        let Some(server) = server else {
-            return f.write_str(match (is_partly_open, class) {
-                (true, AddressClass::Loopback) => "; write 127.0.0.1, [::1] or localhost",
-                (true, AddressClass::LinkLocal) => "; such addresses are not allowed here",
-                _ => "; only public addresses are allowed here",
-            });
+        let table = match (server, table) {
+            (Some(server), _) => format!("servers.{server}"),
+            (None, Some(table)) => (*table).to_owned(),
+            (None, None) => {
+                return f.write_str(match (is_partly_open, class) {
+                    (true, AddressClass::Loopback) => "; write 127.0.0.1, [::1] or localhost",
+                    (true, AddressClass::LinkLocal) => "; such addresses are not allowed here",
+                    _ => "; only public addresses are allowed here",
+                });
+            }
         };
         write!(f, "; to allow it, write `networks = [\"{address}\"")?;
         for address in more {
             write!(f, ", \"{address}\"")?;
         }
-        write!(f, "]` under `[servers.{server}]`")
+        write!(f, "]` under `[{table}]`")
     }
 }
 

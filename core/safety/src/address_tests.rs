@@ -24,7 +24,8 @@ const OPEN: &str = "1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 12
 
 fn policy(networks: &[&str]) -> AddressPolicy {
     let networks = networks.iter().map(|text| text.parse().unwrap()).collect();
-    AddressPolicy { server: Some("s".parse().unwrap()), trust: Trust::Untrusted, networks }
+    let server = Some("s".parse().unwrap());
+    AddressPolicy { server, networks, ..AddressPolicy::default() }
 }
 
 fn passes(policy: &AddressPolicy, address: &str) -> bool {
@@ -185,6 +186,8 @@ fn a_refusal_names_the_line_that_would_allow_the_address() {
     let more = vec!["fd00::1".parse().unwrap()];
     let two = AddressRefusal { more, ..refusal("10.0.0.1") }.to_string();
     assert!(two.contains("`networks = [\"10.0.0.1\", \"fd00::1\"]`"), "{two}");
+    let table = AddressRefusal { server: None, table: Some("model"), ..refusal("10.0.0.1") };
+    assert!(table.to_string().ends_with("`networks = [\"10.0.0.1\"]` under `[model]`"), "{table}");
     let nobody = AddressRefusal { server: None, ..refusal("10.0.0.1") };
     assert!(nobody.to_string().ends_with("only public addresses are allowed here"));
     for (address, words) in [
@@ -250,4 +253,26 @@ fn a_network_covers_what_lies_in_it() {
     assert!(covers("10.0.0.0/8", "10.0.0.0/8") && covers("10.0.0.0/8", "10.1.0.0/16"));
     assert!(!covers("10.1.0.0/16", "10.0.0.0/8") && !covers("10.0.0.0/8", "11.0.0.1"));
     assert!(!covers("::/0", "10.0.0.1") && !covers("0.0.0.0/0", "::1"));
+}
+
+#[test]
+fn an_address_on_any_network_is_neither_the_link_nor_this_machine() {
+    let policy = AddressPolicy::any_network();
+    for address in ["10.0.0.1", "192.168.1.1", "fd00::1", "8.8.8.8", "2001:4860::1", "100.64.0.1"] {
+        assert!(passes(&policy, address), "{address}");
+    }
+    for address in [
+        "169.254.169.254",
+        "169.254.170.2",
+        "fe80::1",
+        "2002:a9fe:a9fe::",
+        "::ffff:169.254.169.254",
+        "127.0.0.1",
+        "127.0.0.2",
+        "0.0.0.0",
+        "::1",
+        "::",
+    ] {
+        assert!(!passes(&policy, address), "{address}");
+    }
 }

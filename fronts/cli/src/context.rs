@@ -3,7 +3,9 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use capstan_app::api::{Interact, Local, NoServers, Operation, Reading, Remote, Source};
+use capstan_app::api::{
+    Interact, Local, NoServers, OpenConversation, Operation, Reading, Remote, Source,
+};
 use capstan_app::chat::ConversationStore;
 use capstan_app::{
     Accounts, Addresses, AppError, AuditReader, Browser, BuildHub, CallerTokens, Clients, Configs,
@@ -173,6 +175,7 @@ impl Context {
             index: Arc::clone(&self.app.index),
             switched_off: self.selection.no_mcp || setup.loaded.environment.no_mcp,
             gateway: None,
+            conversation: OpenConversation::default(),
             setup,
         })
     }

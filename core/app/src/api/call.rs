@@ -91,7 +91,7 @@ async fn call(
     let call = Call::new(operator(), Target::tool(tool.id.to_string()), Some(&arguments));
     let person = Asker::new(front);
     let requester = Requester { max_tokens: asked.max_tokens, ..person.requester() };
-    let screened = attempt.call(&hub.session(), call, requester).await?;
+    let screened = attempt.call(&local.session(), call, requester).await?;
     Ok(Called { id: tool.id, result: screened.result().clone(), is_error: screened.is_error() })
 }
 

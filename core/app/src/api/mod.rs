@@ -22,12 +22,12 @@ mod call;
 mod prompt;
 mod read;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use capstan_config::{Problem, Severity};
-use capstan_hub::Hub;
 use capstan_hub::catalog::Typing;
 use capstan_hub::ports::{BoxFuture, ToolIndex};
+use capstan_hub::{Hub, Session};
 use capstan_model::{Caller, Front, ServerName};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,13 @@ pub struct Local {
     pub switched_off: bool,
     /// The configuration of the gateway that this process runs.
     pub gateway: Option<Arc<LiveConfig>>,
+    /// The conversation that operations belong to. Without one, each has a session of its own.
+    pub conversation: OpenConversation,
 }
+
+/// The session of a conversation, if there is one.
+#[derive(Default)]
+pub struct OpenConversation(Mutex<Option<Arc<Session>>>);
 
 /// The reason why there is nothing to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,9 +108,28 @@ pub enum NoServers {
     NotConfigured,
 }
 
+// === impl OpenConversation ===
+
+impl OpenConversation {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 // === impl Local ===
 
 impl Local {
+    /// The session of the next operation.
+    pub fn session(&self) -> Arc<Session> {
+        let open = self.conversation.lock().clone();
+        open.unwrap_or_else(|| Arc::new(self.hub.session()))
+    }
+
+    /// Begins a conversation: the operations from here on share a session.
+    pub fn begin_conversation(&self) {
+        *self.conversation.lock() = Some(Arc::new(self.hub.session()));
+    }
+
     /// Reports the configuration problems that `wanted` selects; none of them stops more than one
     /// server.
     pub fn tell_problems(&self, front: &dyn Interact, wanted: impl Fn(&Problem) -> bool) {
@@ -149,7 +174,7 @@ impl Local {
         typing: &Typing,
     ) -> Result<Vec<String>, AppError> {
         front.status(&format!("asking `{server}`"));
-        let (session, asker) = (self.hub.session(), Asker::new(front));
+        let (session, asker) = (self.session(), Asker::new(front));
         Ok(self.hub.complete(&session, &operator(), (server, typing), &*asker).await?)
     }
 

@@ -149,7 +149,7 @@ pub(super) async fn answered(
 ) -> Result<Json, CallError> {
     let person = Asker::new(front);
     let requester = Requester { max_tokens, ..person.requester() };
-    let screened = attempt.call(&local.hub.session(), call, requester).await?;
+    let screened = attempt.call(&local.session(), call, requester).await?;
     Ok(screened.result().clone())
 }
 

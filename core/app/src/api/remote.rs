@@ -335,6 +335,7 @@ mod tests {
             index: Arc::new(NoIndex),
             switched_off: false,
             gateway: None,
+            conversation: crate::api::OpenConversation::default(),
             setup,
         };
         answer(&json(request), "d1g3st", &local, &front()).await

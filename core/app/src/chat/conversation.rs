@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use capstan_hub::ReadSources;
 use capstan_hub::ports::{ChatMessage, ChatPart, Role, TokenCount, ToolResult};
 use capstan_safety::mask::{mask_json, mask_prose};
 use capstan_wire::Json;
@@ -38,6 +39,7 @@ pub struct Conversation {
     id: String,
     messages: Vec<ChatMessage>,
     tokens: TokenCount,
+    sources: ReadSources,
     /// The tokens of the last request and its answer, and the number of messages that they cover.
     measured: Option<(u64, usize)>,
 }
@@ -59,6 +61,8 @@ enum Line {
     Message(ChatMessage),
     /// The tokens of a request.
     Tokens(TokenCount),
+    /// The items by which the conversation has read data that rules about flows depend on.
+    Read(ReadSources),
     /// All messages so far are replaced by these.
     Replaced(Vec<ChatMessage>),
 }
@@ -76,8 +80,8 @@ impl Conversation {
         now: Timestamp,
     ) -> Result<Self, AppError> {
         let id = store.create(now)?;
-        let conversation =
-            Self { store, id, messages: Vec::new(), tokens: TokenCount::default(), measured: None };
+        let (messages, tokens, sources) = Default::default();
+        let conversation = Self { store, id, messages, tokens, sources, measured: None };
         let folder = folder.to_owned();
         conversation.write(&Line::Begin { version: VERSION, folder, time: now })?;
         Ok(conversation)
@@ -109,11 +113,13 @@ impl Conversation {
         lines: &[String],
     ) -> Result<Self, AppError> {
         let (mut messages, mut tokens) = (Vec::new(), TokenCount::default());
+        let mut sources = ReadSources::default();
         for (at, line) in lines.iter().enumerate() {
             match serde_json::from_str(line) {
                 Ok(Line::Begin { .. }) => {}
                 Ok(Line::Message(message)) => messages.push(message),
                 Ok(Line::Tokens(more)) => tokens += more,
+                Ok(Line::Read(read)) => sources = read,
                 Ok(Line::Replaced(shorter)) => messages = shorter,
                 // A crash cut the last line; it was never sent.
                 Err(_) if at + 1 == lines.len() => {}
@@ -124,7 +130,7 @@ impl Conversation {
                 }
             }
         }
-        let mut conversation = Self { store, id, messages, tokens, measured: None };
+        let mut conversation = Self { store, id, messages, tokens, sources, measured: None };
         conversation.answer_open_calls()?;
         Ok(conversation)
     }
@@ -165,6 +171,20 @@ impl Conversation {
     /// The tokens of all requests.
     pub fn tokens(&self) -> TokenCount {
         self.tokens
+    }
+
+    /// The items by which the conversation has read data that rules about flows depend on.
+    pub fn sources(&self) -> &ReadSources {
+        &self.sources
+    }
+
+    /// Keeps these items with the conversation, before their answers are added.
+    pub(super) fn note(&mut self, sources: ReadSources) -> Result<(), AppError> {
+        if self.sources != sources {
+            self.write(&Line::Read(sources.clone()))?;
+            self.sources = sources;
+        }
+        Ok(())
     }
 
     /// Tokens of the last request with its answer, and the number of messages that they cover.

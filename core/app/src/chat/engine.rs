@@ -130,6 +130,8 @@ impl Chat {
         watch: &dyn Watch,
     ) -> Result<Outcome, AppError> {
         conversation.answer_open_calls()?;
+        // What the user's messages quote.
+        conversation.note(self.tools.sources())?;
         let mut asked = words(&messages);
         for message in messages {
             conversation.add(message)?;
@@ -157,6 +159,7 @@ impl Chat {
             }
             let (results, reports) = self.call_all(called, watch).await;
             calls.extend(reports);
+            conversation.note(self.tools.sources())?;
             conversation.add(ChatMessage { role: Role::User, parts: results, written_by: None })?;
         }
         let most = self.limits.max_turns;

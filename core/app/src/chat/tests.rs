@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
+use capstan_hub::ReadSources;
 use capstan_hub::catalog::Provider;
 use capstan_hub::ports::{
     BoxFuture, ChatEnd, ChatError, ChatEvent, ChatMessage, ChatModel, ChatPart, ChatRequest,
@@ -55,6 +56,10 @@ impl ChatModel for Scripted {
 }
 
 impl Toolbox for Echo {
+    fn sources(&self) -> ReadSources {
+        ReadSources::default()
+    }
+
     fn offer<'a>(&'a self, _: Provider, _: &'a [String]) -> BoxFuture<'a, Offer> {
         let schema = Json::empty_object();
         let tool = ToolOffer { name: "s__echo".into(), description: String::new(), schema };

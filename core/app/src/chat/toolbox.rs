@@ -12,7 +12,7 @@ use capstan_hub::catalog::{Gathered, Patience, Provider, ToolView, merged_instru
 use capstan_hub::ports::{BoxFuture, Listing, ToolCall, ToolOffer};
 use capstan_hub::search::{MAX_QUERIES, Search, ToolPool, signature};
 use capstan_hub::spills::is_page;
-use capstan_hub::{Call, Session};
+use capstan_hub::{Call, ReadSources};
 use capstan_model::{CallError, Caller, Front, ItemId, Kind, Target};
 use capstan_wire::{Json, object};
 
@@ -38,6 +38,9 @@ pub trait Toolbox: Send + Sync {
     /// `asked` are the user's words at the first request of a turn: the tools that fit them join the
     /// offer. It is empty at the other requests, whose offer stays the same.
     fn offer<'a>(&'a self, provider: Provider, asked: &'a [String]) -> BoxFuture<'a, Offer>;
+
+    /// The items by which the conversation has read data that rules about flows depend on.
+    fn sources(&self) -> ReadSources;
 
     /// Runs a call of the model.
     fn call<'a>(
@@ -80,7 +83,6 @@ pub struct ToolAnswer {
 pub struct HubToolbox {
     local: Arc<Local>,
     front: Arc<dyn Interact>,
-    session: Session,
     rules: SelectionRules,
     ranker: Option<Ranker>,
     state: Mutex<State>,
@@ -101,18 +103,24 @@ struct State {
 // === impl HubToolbox ===
 
 impl HubToolbox {
-    /// The tools of these servers. Questions of the road and of servers go to `front`. The quota of
-    /// calls is counted over the life of this value. `ranker` selects tools with the strategy `llm`.
+    /// The tools of these servers. Questions of the road and of servers go to `front`. A conversation
+    /// begins, in which the quota of calls is counted. `ranker` selects tools with the strategy `llm`.
     pub fn new(local: Arc<Local>, front: Arc<dyn Interact>, ranker: Option<Ranker>) -> Self {
-        let session = local.hub.session();
+        local.begin_conversation();
         let rules = SelectionRules::of(&local.setup.loaded.config);
         let ranker = ranker.filter(|_| rules.strategy == Strategy::Llm);
-        Self { local, front, session, rules, ranker, state: Mutex::default() }
+        Self { local, front, rules, ranker, state: Mutex::default() }
     }
 
-    /// Forgets the selection, because another conversation begins.
-    pub fn begin(&self) {
+    /// Begins another conversation.
+    pub fn begin_again(&self) {
+        self.local.begin_conversation();
         self.state().selection = TurnSelection::default();
+    }
+
+    /// Continues a conversation that has read data by these items.
+    pub fn restore(&self, sources: ReadSources) {
+        self.local.session().restore(sources);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -259,7 +267,8 @@ impl HubToolbox {
             let (name, schema) = (self.name(provider, tool), provider.fit(&tool.input_schema()));
             if let (Some(name), Ok(schema)) = (name.filter(|name| !own_tools::is_own(name)), schema)
             {
-                let description = tool.description.clone();
+                let description = hub.catalog().screens.description(&tool.description);
+                let description = description.into_owned();
                 tools.push(ToolOffer { name, description, schema });
             }
         }
@@ -338,7 +347,7 @@ impl HubToolbox {
         }
         let sent = Call::new(caller(), Target::tool(&asked), Some(arguments));
         let front = Asker::new(&self.front);
-        let screened = attempt.call(&self.session, sent, front.requester()).await?;
+        let screened = attempt.call(&self.local.session(), sent, front.requester()).await?;
         let (tool, result) = (id.to_string(), screened.result().clone());
         Ok(ToolAnswer { tool, result, is_error: screened.is_error() })
     }
@@ -385,7 +394,8 @@ impl HubToolbox {
             return Err(CallError::Unknown { kind: Kind::Tool, name, nearest }.into());
         };
         let schema = tool.input_schema();
-        Ok(format!("{name}: {}\n\nArguments:\n{}", tool.description, schema.as_str()))
+        let description = self.local.hub.catalog().screens.description(&tool.description);
+        Ok(format!("{name}: {description}\n\nArguments:\n{}", schema.as_str()))
     }
 
     async fn read(&self, server: Option<&str>, uri: &str) -> Result<ToolAnswer, AppError> {
@@ -400,7 +410,7 @@ impl HubToolbox {
         let call = Call::new(caller(), Target::resource(&name), None);
         let attempt = hub.begin(&call);
         let front = Asker::new(&self.front);
-        let screened = attempt.call(&self.session, call, front.requester()).await?;
+        let screened = attempt.call(&self.local.session(), call, front.requester()).await?;
         let contents = object::get(screened.result(), "contents");
         let contents = contents.and_then(|list| object::items(&list).ok()).unwrap_or_default();
         let blocks: Vec<String> = contents
@@ -414,6 +424,10 @@ impl HubToolbox {
 }
 
 impl Toolbox for HubToolbox {
+    fn sources(&self) -> ReadSources {
+        self.local.session().read_sources()
+    }
+
     fn offer<'a>(&'a self, provider: Provider, asked: &'a [String]) -> BoxFuture<'a, Offer> {
         Box::pin(self.gather(provider, asked))
     }

@@ -26,5 +26,6 @@ fn screens(config: &Config) -> Screens {
     });
     let secrets = if config.screen.secrets { Secrets::Mask } else { Secrets::Keep };
     let accepted: Accepted = Arc::new(config.screen.accept.iter().cloned().collect());
-    Screens::new(modes, secrets, accepted)
+    let max_description = usize::try_from(config.screen.max_description).unwrap_or(usize::MAX);
+    Screens::new(modes, secrets, accepted).with_max_description(max_description)
 }

@@ -2,12 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use capstan_config::{Config, Reach as Written, Rule as WrittenRule, Rules, Server, ServerEntry};
+use capstan_config::{
+    Config, Kind, Reach as Written, Rule as WrittenRule, Rules, Scope, Server, ServerEntry,
+};
 use capstan_model::ServerName;
 use capstan_policy::effect::EffectRules;
 use capstan_policy::exposure::Exposure;
+use capstan_policy::flows::{ListedTags, Place};
 use capstan_policy::{
     Access, BadPattern, OrderedRule, Policy, PolicySource, Reach, Rule, RuleList, ServerPolicy,
+    TagRules,
 };
 
 use crate::{AppError, ErrorKind};
@@ -37,6 +41,7 @@ pub fn policy(config: &Config) -> Result<Policy, PolicyError> {
     policy.permissions.global = rules(config, &config.permissions.rules, "permissions");
     policy.access = access(config);
     policy.authorization = authorization(config);
+    policy.flows = config.flows.rules();
     for entry in config.servers.values() {
         let name = &entry.name;
         if let Some(default) = config.permissions.default_for(&entry.origin.file) {
@@ -63,7 +68,24 @@ fn of_server(entry: &ServerEntry, server: &Server) -> Result<ServerPolicy, BadPa
         exposure: Exposure::new(server.expose.as_deref(), &server.hide)?.without(hidden),
         effects: EffectRules::new(&server.effect.read, &server.effect.write)?,
         new_names: renamed.collect(),
+        tags: tags(entry, server)?,
     })
+}
+
+fn tags(entry: &ServerEntry, server: &Server) -> Result<TagRules, BadPattern> {
+    let written = &server.tags;
+    let lists = [&written.untrusted, &written.private, &written.sends];
+    let how = match entry.origin.scope {
+        // A project file cannot take a tag away.
+        Scope::Project => ListedTags::Add,
+        Scope::Managed | Scope::Flag | Scope::User => ListedTags::Replace,
+    };
+    let place = match &server.kind {
+        Kind::Stdio(_) | Kind::Cli(_) => Place::Here,
+        Kind::Http(remote) | Kind::Sse(remote) if remote.is_here() => Place::Here,
+        Kind::Http(_) | Kind::Sse(_) | Kind::OpenApi(_) => Place::Elsewhere,
+    };
+    TagRules::new(lists.map(|list| list.as_deref()), how, place)
 }
 
 fn rules(config: &Config, written: &Rules, place: &str) -> RuleList {

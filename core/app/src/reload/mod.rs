@@ -20,7 +20,7 @@ use capstan_model::ServerState;
 use futures::future::{join_all, select};
 use indexmap::IndexMap;
 
-use crate::api::Local;
+use crate::api::{Local, OpenConversation};
 use crate::gateways::digest;
 use crate::hub_settings::Before;
 use crate::{AppError, Configs, NameCache, Selection, Setup, Usage};
@@ -197,6 +197,7 @@ impl LiveConfig {
             index: Arc::clone(&self.gateway.index),
             switched_off: selection.no_mcp || setup.loaded.environment.no_mcp,
             gateway: Some(Arc::clone(self)),
+            conversation: OpenConversation::default(),
             setup,
         }
     }

@@ -75,7 +75,8 @@ pub fn may_ask(config: &Config, server: &Server) -> bool {
 /// The policy for the addresses at which a server may be reached.
 pub fn addresses(entry: &ServerEntry, server: &Server) -> AddressPolicy {
     let (trust, networks) = (server.trust, server.networks.clone());
-    AddressPolicy { server: Some(entry.name.clone()), trust, networks }
+    let server = Some(entry.name.clone());
+    AddressPolicy { server, trust, networks, ..AddressPolicy::default() }
 }
 
 /// Maximum size of the output of a command-line program, in bytes: its answer must fit.

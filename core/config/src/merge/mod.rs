@@ -24,7 +24,7 @@ use crate::settings::gateway::clients::ClientSetting;
 use crate::settings::rule::{OrderedRule, Reach, Rules};
 use crate::settings::server::ServerEntry;
 use crate::settings::{
-    AccessSetting, Audit, AuthProvider, CommandList, Config, DefaultSetting, Gateway,
+    AccessSetting, Audit, AuthProvider, CommandList, Config, DefaultSetting, Flows, Gateway,
     GatewayLimits, Mcp, Model, Screen, Search, Tools,
 };
 use crate::show::{self, Shown};
@@ -243,6 +243,7 @@ fn merge(config: &mut Config, tables: &mut [Tables], implied: Vec<Implied>) -> V
     config.audit = Audit::merged(&mut merge, section("audit"), |tables| &tables.audit);
     config.screen = Screen::merged(&mut merge, section("screen"), |tables| &tables.screen);
     let section = |path| Section::new(path, Defaults::Hidden);
+    config.flows = Flows::merged(&mut merge, section("flows"), |tables| &tables.flows);
     config.search = Search::merged(&mut merge, section("search"), |tables| &tables.search);
     config.gateway = Gateway::merged(&mut merge, section("gateway"), |tables| &tables.gateway.keys);
     config.gateway.limits =

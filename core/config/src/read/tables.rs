@@ -10,7 +10,7 @@ use crate::settings::form::{OneOf, Setting};
 use crate::settings::gateway::GatewayPart;
 use crate::settings::rate::{self, RateSetting};
 use crate::settings::rule::{Reach, Rules, Subject};
-use crate::settings::{audit, mcp, model, screen, search, tools};
+use crate::settings::{audit, flows, mcp, model, screen, search, tools};
 use crate::source::expand::MissingEnv;
 use crate::unsupported::{self, In};
 
@@ -30,6 +30,7 @@ pub(crate) struct Tables {
     pub(crate) mcp: mcp::InFile,
     pub(crate) audit: audit::InFile,
     pub(crate) screen: screen::InFile,
+    pub(crate) flows: flows::InFile,
     pub(crate) search: search::InFile,
     pub(crate) gateway: GatewayPart,
     pub(crate) model: model::InFile,
@@ -71,6 +72,10 @@ pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
     }
     if let Some(mut nested) = fields.nested("screen") {
         tables.screen = screen::InFile::read(&mut nested);
+        nested.finish();
+    }
+    if let Some(mut nested) = fields.nested("flows") {
+        tables.flows = flows::InFile::read(&mut nested);
         nested.finish();
     }
     if let Some(nested) = fields.nested("search") {

@@ -1,5 +1,6 @@
 //! Decides whether an existing connection can be kept after an entry changed.
 
+use crate::settings::flows::TagLists;
 use crate::settings::overrides::ToolOverrides;
 use crate::settings::rule::Rules;
 use crate::settings::screen::ServerScreen;
@@ -40,6 +41,7 @@ impl Server {
             tools: ToolOverrides::default(),
             permissions: Rules::default(),
             effect: EffectLists::default(),
+            tags: TagLists::default(),
             screen: ServerScreen::default(),
             naming: capstan_model::Naming::default(),
             ..self.clone()
@@ -79,6 +81,7 @@ mod tests {
             format!("{plain}description = \"d\"\nhide = [\"t\"]\nexpose = [\"u\"]\n"),
             format!("{plain}naming = \"bare\"\n[servers.a.permissions]\ndeny = [\"t\"]\n"),
             format!("{plain}[servers.a.effect]\nread = [\"t\"]\n"),
+            format!("{plain}[servers.a.tags]\nsends = [\"t\"]\n"),
         ] {
             assert!(alike(plain, &other), "{other}");
         }

@@ -9,7 +9,7 @@ use super::access::AccessKeys;
 use super::form::{Table, WordSchema};
 use super::rule::Conditions;
 use super::server::Server;
-use super::{Audit, Gateway, Mcp, Model, Screen, Search, Tools};
+use super::{Audit, Flows, Gateway, Mcp, Model, Screen, Search, Tools};
 
 /// A configuration file of Capstan.
 #[derive(JsonSchema)]
@@ -29,6 +29,8 @@ pub(crate) struct File {
     pub(crate) audit: <Audit as Table>::Keys,
     /// Checks of answers.
     pub(crate) screen: <Screen as Table>::Keys,
+    /// Rules about what may follow what in one conversation.
+    pub(crate) flows: <Flows as Table>::Keys,
     /// Tool search: `capstan search`, and the tools that a model is offered.
     pub(crate) search: <Search as Table>::Keys,
     /// The gateway of `capstan serve --http`. A project file cannot set these keys.

@@ -3,6 +3,7 @@
 pub(crate) mod define;
 pub(crate) mod form;
 pub(crate) mod file;
+pub(crate) mod flows;
 pub(crate) mod access;
 pub(crate) mod authorization;
 pub(crate) mod audit;
@@ -28,6 +29,7 @@ use crate::source::{FilePosition, Origin};
 use indexmap::IndexMap;
 
 pub use self::audit::{Audit, AuditArguments, AuditOnFull};
+pub use self::flows::{Flows, TagLists};
 pub use self::gateway::auth::{Auth, AuthProvider, RESERVED_SUBJECTS};
 pub use self::gateway::bearer::BearerToken;
 pub use self::gateway::clients::ClientSetting;
@@ -61,6 +63,8 @@ pub struct Config {
     pub audit: Audit,
     /// `[screen]`.
     pub screen: Screen,
+    /// `[flows]`.
+    pub flows: Flows,
     /// `[search]`.
     pub search: Search,
     /// `[gateway]`.

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use capstan_model::Secret;
+use capstan_safety::address::Network;
 
 use super::define::keys;
 use super::form::{Limit, SecretText};
+use super::server::networks::Networks;
 
 use crate::fields::Fields;
 use crate::source::Scope;
@@ -19,6 +21,8 @@ keys! {
         name: String, nearest;
         /// The address of the provider's interface. With `openai` it may be any server that has the same interface, such as vLLM or llama.cpp: `http://localhost:8000/v1`.
         endpoint: String, nearest;
+        /// Private networks in which the endpoint may be reached, in CIDR notation or as single addresses. `localhost`, `127.0.0.1` and `[::1]` need no entry.
+        networks: Vec<Network> as Networks = Vec::new(), nearest;
         /// The API key, as `"${VARIABLE}"`. Without it, the usual variable of the provider is used, unless `endpoint` is set.
         api_key: Secret<String> as SecretText, nearest;
         /// The name of the environment variable with the API key.

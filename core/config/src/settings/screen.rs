@@ -14,6 +14,8 @@ keys! {
         max_answer: u64 as Size = 10 << 20, smallest;
         /// The number of tokens above which an answer is delivered in pages, to clients of the gateway and in output of every kind. Without it, only output on a terminal is paged, above 25,000 tokens.
         max_tokens: u32, smallest;
+        /// The longest part of a tool's description that a model of ours, or tool search, reads. Clients of the gateway and people get all of it.
+        max_description: u64 as Size = 2 << 10, smallest;
         /// Suspicious text in definitions of tools, prompts and resources: hide the item (`block`), replace the text by `[sanitized]` (`mask`), log it (`flag`), or do not look for it (`off`). Of several files, the strictest mode applies.
         definitions: Mode = Modes::default().definitions, smallest;
         /// Suspicious text in instructions of servers: leave them out (`block`), `mask`, `flag` or `off`.

@@ -1,10 +1,12 @@
 //! The keys of `[search]`.
 
 use capstan_model::Secret;
+use capstan_safety::address::Network;
 use serde::Serialize;
 
 use super::define::keys;
 use super::form::{OneOf, SecretText, Share};
+use super::server::networks::Networks;
 use crate::fields::{Fields, Words};
 use crate::source::Scope;
 use crate::source::problem::Problem;
@@ -25,6 +27,8 @@ keys! {
         embedding_api_key: Secret<String> as SecretText, nearest;
         /// The name of the environment variable with the API key.
         embedding_api_key_env_var: String, nearest;
+        /// Private networks in which the service and the Qdrant server may be reached, in CIDR notation or as single addresses. `localhost`, `127.0.0.1` and `[::1]` need no entry.
+        networks: Vec<Network> as Networks = Vec::new(), nearest;
         /// The address of a Qdrant server in which several gateways share the vectors of their tools, such as `http://localhost:6333`.
         qdrant_endpoint: String, nearest;
         /// The API key of the Qdrant server, as `"${VARIABLE}"`.
@@ -84,6 +88,7 @@ impl InFile {
             ("embedding_endpoint", self.embedding_endpoint.take().is_some()),
             ("embedding_api_key", self.embedding_api_key.take().is_some()),
             ("embedding_api_key_env_var", self.embedding_api_key_env_var.take().is_some()),
+            ("networks", self.networks.take().is_some()),
             ("qdrant_endpoint", self.qdrant_endpoint.take().is_some()),
             ("qdrant_api_key", self.qdrant_api_key.take().is_some()),
             ("qdrant_owner", self.qdrant_owner.take().is_some()),

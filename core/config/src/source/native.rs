@@ -73,8 +73,18 @@ const FOREIGN: &[Foreign] = &[
 const SHARED: [&str; 2] = ["mcpServers", "mcp_servers"];
 
 /// The other tables that such a file may have.
-const TABLES: [&str; 9] =
-    ["permissions", "tools", "mcp", "audit", "screen", "access", "gateway", "search", "model"];
+const TABLES: [&str; 10] = [
+    "permissions",
+    "tools",
+    "mcp",
+    "audit",
+    "screen",
+    "flows",
+    "access",
+    "gateway",
+    "search",
+    "model",
+];
 
 /// Returns the tree of a native file: unchanged, except that its servers are under `servers`.
 pub(super) fn read(raw: &Table, report: &mut Report<'_>) -> Table {

@@ -25,13 +25,18 @@ const MAX_KNOWN: usize = 50_000;
 /// Longest string of an answer that is scanned, in bytes; the rest is not read.
 const MAX_ANSWER_TEXT: usize = 1 << 20;
 
+/// The longest part of a description that a model of ours reads, unless the operator says otherwise.
+const MAX_DESCRIPTION: usize = 2 * 1024;
+
 /// The treatment of suspicious texts, by server.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Screens {
     /// For servers that have no modes of their own.
     usual: Modes,
     servers: HashMap<ServerName, Modes>,
     secrets: Secrets,
+    /// The longest part of a description that a model of ours reads, in bytes.
+    max_description: usize,
     /// The findings that the operator has accepted.
     accepted: Accepted,
     /// Results by definition, under a keyed hash: no server can choose a text with an equal one.
@@ -71,6 +76,21 @@ impl Screens {
     ) -> Self {
         let servers = servers.into_iter().collect();
         Self { servers, secrets, accepted, ..Self::default() }
+    }
+
+    /// Sets the longest part of a description that a model of ours reads, in bytes.
+    #[must_use]
+    pub fn with_max_description(self, max_description: usize) -> Self {
+        Self { max_description, ..self }
+    }
+
+    /// Cuts a description to the part that a model of ours, or tool search, reads.
+    pub fn description<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if text.len() <= self.max_description {
+            return Cow::Borrowed(text);
+        }
+        let cut = text.get(..text.floor_char_boundary(self.max_description)).unwrap_or_default();
+        Cow::Owned(format!("{cut}…"))
     }
 
     /// The modes of a server.
@@ -211,6 +231,20 @@ impl Screens {
     }
 }
 
+impl Default for Screens {
+    fn default() -> Self {
+        Self {
+            usual: Modes::default(),
+            servers: HashMap::new(),
+            secrets: Secrets::default(),
+            max_description: MAX_DESCRIPTION,
+            accepted: Accepted::default(),
+            known: Mutex::default(),
+            hasher: RandomState::new(),
+        }
+    }
+}
+
 /// The walk through the strings of an answer.
 struct AnswerScreen {
     mode: Mode,
@@ -340,6 +374,16 @@ mod tests {
             assert!(screens.shown_definition(&server(), &fine).is_none());
             assert!(screens.blocked(&server(), &fine).is_none());
         }
+    }
+
+    #[test]
+    fn a_model_of_ours_reads_the_beginning_of_a_long_description() {
+        let screens = Screens::default().with_max_description(5);
+        assert_eq!(screens.description("short"), "short");
+        assert_eq!(screens.description("longer"), "longe…");
+        assert_eq!(screens.description("longé!"), "long…");
+        let long = "x".repeat(MAX_DESCRIPTION + 1);
+        assert_eq!(Screens::default().description(&long).len(), MAX_DESCRIPTION + '…'.len_utf8());
     }
 
     #[test]

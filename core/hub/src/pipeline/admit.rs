@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, Effect, ItemId, Kind};
+use capstan_policy::Tags;
 use capstan_wire::Json;
 
 use super::confirm::{Approved, Count};
@@ -18,6 +19,7 @@ pub struct Ticket {
     id: ItemId,
     kind: Kind,
     effect: Effect,
+    tags: Tags,
     params: Json,
     caller: Arc<Caller>,
     consent: Consent,
@@ -31,7 +33,7 @@ pub struct Ticket {
 
 pub(super) fn admit(hub: &Hub, session: &Session, approved: Approved) -> Result<Ticket, CallError> {
     let Approved { resolved, consent, count } = approved;
-    let Resolved { id, effect, definition, items, lease, call, .. } = resolved;
+    let Resolved { id, effect, tags, definition, items, lease, call, .. } = resolved;
     recordable(hub)?;
     let quota = || session.take_one().map_err(|limit| CallError::QuotaExceeded { limit });
     match count {
@@ -40,7 +42,7 @@ pub(super) fn admit(hub: &Hub, session: &Session, approved: Approved) -> Result<
     }
     let Call { caller, target, params, .. } = call;
     let kind = target.kind;
-    Ok(Ticket { id, kind, effect, params, caller, consent, definition, items, lease })
+    Ok(Ticket { id, kind, effect, tags, params, caller, consent, definition, items, lease })
 }
 
 /// Checks that the audit log can be written, before anything is sent or read that must be recorded.
@@ -73,6 +75,11 @@ impl Ticket {
 
     pub(super) fn caller(&self) -> &Arc<Caller> {
         &self.caller
+    }
+
+    /// The tags that flows are judged by.
+    pub(super) fn tags(&self) -> Tags {
+        self.tags
     }
 
     pub(super) fn consent(&self) -> Consent {

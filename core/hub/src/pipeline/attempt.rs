@@ -195,7 +195,14 @@ impl<'a> Attempt<'a> {
     ) -> Result<Json, CallError> {
         self.record.by_method(op.recorded_method());
         let result = match self.admit(session, call, op, approval_from, resources).await {
-            Ok(admission) => self.hub.run_side(admission).await,
+            Ok(admission) => {
+                let (tags, id) = (admission.tags(), admission.id().clone());
+                let answered = self.hub.run_side(admission).await;
+                if answered.is_ok() {
+                    session.taint.add(tags, &id);
+                }
+                answered
+            }
             Err(error) => Err(error),
         };
         self.end(result, |answer| answer).await

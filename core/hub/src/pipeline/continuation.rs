@@ -55,6 +55,13 @@ impl Continuation {
         is_open.then(of)
     }
 
+    /// True if a request of this caller for this item can still use the continuation.
+    pub(super) fn is_open_for(&self, id: &ItemId, caller: &Caller) -> bool {
+        let made = &*self.0;
+        let is_same = made.id == *id && made.caller.is_same(caller);
+        is_same && !made.used.load(Ordering::Acquire)
+    }
+
     /// Uses the continuation for a request; `None` if it was used before, or is of another item or
     /// caller.
     pub(super) fn claim(&self, id: &ItemId, caller: &Caller) -> Option<Consent> {

@@ -59,6 +59,7 @@ use std::sync::{Arc, OnceLock};
 
 use capstan_model::{CallError, Caller, ServerName, Verdict};
 use own::Meant;
+use capstan_policy::{Step, Tags};
 use record::Record;
 use resolve::Resolved;
 use spill::Deliverable;
@@ -78,7 +79,7 @@ async fn walk(
 ) -> Result<Deliverable, CallError> {
     if spill::reads_page(&call.target) {
         // Boxed because it is rare, to keep the future of every call small.
-        return Box::pin(spill::read(hub, &call, record)).await;
+        return Box::pin(spill::read(hub, session, &call, record)).await;
     }
     let (call, effects) = match own::meant(call, &mut requester, record)? {
         Meant::Real(call, effects) => (call, effects),
@@ -93,14 +94,24 @@ async fn walk(
     let awake = wake::wake(hub, reached, requester.lane, Some(&*requester.client)).await?;
     let resolved = resolve::resolve(hub, awake, requester.resources, record).await?;
     let settled = settle::settle(hub, resolved, hub.limits.check_arguments, requester.repeated)?;
-    let permitted = permit::permit(hub, settled, record)?;
+    let permitted = permit::permit(hub, session, settled, record)?;
     own::check_effects(&permitted, effects)?;
     let approved = confirm::confirm(hub, session, requester.approver, permitted, record).await?;
     let mut ticket = admit::admit(hub, session, approved)?;
     let continued = requester.continued;
     let sent = send::send(hub, &mut ticket, requester).await;
-    let (answer, lease) = sent.inspect_err(|error| offer(continued, error, &ticket))?;
+    let (answer, lease) = sent.inspect_err(|error| {
+        offer(continued, error, &ticket);
+        // The text of the error comes from the server, and goes to the caller like an answer.
+        if matches!(error, CallError::Server { .. }) {
+            session.taint.add(ticket.tags(), ticket.id());
+        }
+    })?;
+    let tainting = (ticket.tags() != Tags::NONE).then(|| (ticket.tags(), ticket.id().clone()));
     let screened = screen::screen(hub, uris, ticket, answer, lease)?;
+    if let Some((tags, id)) = tainting {
+        session.taint.add(tags, &id);
+    }
     spill::shorten(hub, max_tokens, screened).await
 }
 
@@ -140,7 +151,7 @@ pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explanation, CallEr
         let described = DescribedCall::new(Caller::clone(&call.caller), id, call.target.kind);
         return Ok(Explanation { ruling, ..described.explain(&hub.policy, hub.clock.now()) });
     }
-    let Resolved { id, effect, standing, problem, call, .. } =
+    let Resolved { id, effect, definition, standing, problem, call, .. } =
         settled(hub, call, Check::No).await?;
     let (kind, arguments) = (call.target.kind, call.arguments());
     let caller = Arc::unwrap_or_clone(call.caller);
@@ -154,5 +165,17 @@ pub(crate) async fn explain(hub: &Hub, call: Call) -> Result<Explanation, CallEr
     }
     explained.ruling = ruling;
     explained.steps.extend(step);
+    let rules = hub.policy.flows();
+    if rules.are_on() {
+        explained.tags = hub.policy.tags_of(&explained.id, kind, &definition, effect);
+        explained.by_flows = rules
+            .ending_with(explained.tags)
+            .map(|(flow, verdict)| {
+                let read = flow.begins_with().words();
+                let rule = format!("{}: after an answer of an item that {read}", flow.key());
+                Step { engine: "flows", rule, verdict: Some(verdict) }
+            })
+            .collect();
+    }
     Ok(explained)
 }

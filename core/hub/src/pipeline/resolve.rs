@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use capstan_model::name::SEPARATOR;
 use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target};
+use capstan_policy::Tags;
 use capstan_wire::Json;
 
 use super::reach::is_uri;
@@ -39,6 +40,8 @@ pub(super) struct Resolved {
     /// The reason why the tool cannot be called in this way. `permit` reports it to a caller who may
     /// see the tool.
     pub(super) problem: Option<Box<CallError>>,
+    /// The tags that flows are judged by, known after `permit`; none if there are no such rules.
+    pub(super) tags: Tags,
     pub(super) call: Call,
 }
 
@@ -107,7 +110,8 @@ pub(super) async fn find(hub: &Hub, awake: Awake) -> Result<Resolved, CallError>
         Some(fact) => fact.effect,
         None => hub.effect_of(&id, call.target.kind, &definition),
     };
-    Ok(Resolved { id, effect, definition, fact, standing, lease, items, problem: None, call })
+    let (problem, tags) = (None, Tags::NONE);
+    Ok(Resolved { id, effect, definition, fact, standing, lease, items, problem, tags, call })
 }
 
 /// Finds the item without waiting; otherwise returns the lease.

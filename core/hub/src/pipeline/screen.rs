@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName};
+use capstan_policy::Tags;
 use capstan_wire::protocol::INPUT_REQUIRED;
 use capstan_wire::{Json, Noted, Walk, object};
 
@@ -27,12 +28,14 @@ pub struct Screened {
 /// The call that was answered.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
-    id: ItemId,
-    kind: Kind,
-    caller: Arc<Caller>,
+    pub(super) id: ItemId,
+    pub(super) kind: Kind,
+    pub(super) caller: Arc<Caller>,
     consent: Consent,
     /// The lane that the call was sent in.
-    lane: Lane,
+    pub(super) lane: Lane,
+    /// The tags that flows are judged by.
+    tags: Tags,
 }
 
 /// An answer that passed screening, or is screened while it arrives.
@@ -65,8 +68,9 @@ pub(super) fn screen(
 ) -> Result<Passed, CallError> {
     let limit = hub.limits.max_answer;
     let caller = Arc::clone(ticket.caller());
-    let (kind, consent, lane) = (ticket.kind(), ticket.consent(), lease.lane());
-    let origin = Origin { id: ticket.into_id(), kind, caller, consent, lane };
+    let (kind, consent, lane, tags) =
+        (ticket.kind(), ticket.consent(), lease.lane(), ticket.tags());
+    let origin = Origin { id: ticket.into_id(), kind, caller, consent, lane, tags };
     match answer {
         Answer::Whole(result) => {
             check_size(limit, || origin.id.to_string(), result.len())?;
@@ -151,7 +155,8 @@ impl Shape {
 
 impl Origin {
     pub(super) fn new(id: ItemId, kind: Kind, caller: Arc<Caller>) -> Self {
-        Self { id, kind, caller, consent: Consent::NotAsked, lane: Lane::ANY }
+        let (consent, lane, tags) = (Consent::NotAsked, Lane::ANY, Tags::NONE);
+        Self { id, kind, caller, consent, lane, tags }
     }
 
     pub(super) fn id(&self) -> &ItemId {
@@ -164,6 +169,10 @@ impl Origin {
 
     pub(super) fn caller(&self) -> &Caller {
         &self.caller
+    }
+
+    pub(super) fn tags(&self) -> Tags {
+        self.tags
     }
 }
 
@@ -202,9 +211,8 @@ impl Screened {
             Some("task") => self.result.clone(),
             Some(_) | None => object::get(&self.result, "task")?,
         };
-        let Origin { id: of, kind, caller: owner, lane, .. } = self.origin.clone();
         let id = object::get_string(&task, "taskId")?;
-        Some(TaskHandle::new(of, kind, owner, id, lane))
+        Some(TaskHandle::new(self.origin.clone(), id))
     }
 
     /// Returns the proof that the call was made, if the server asks for input before it answers.

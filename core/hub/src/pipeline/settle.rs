@@ -6,6 +6,7 @@
 //! know at once that the schema cannot be used.
 
 use capstan_model::{CallError, Effect, Front, ItemId, Kind};
+use capstan_policy::Tags;
 use capstan_wire::{Json, compose, object};
 
 use super::resolve::Resolved;
@@ -52,6 +53,7 @@ pub(super) fn unlisted(id: ItemId, effect: Effect, call: Call) -> Result<Settled
         lease: None,
         items: None,
         problem: None,
+        tags: Tags::NONE,
         call,
     }))
 }

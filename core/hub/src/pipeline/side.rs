@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, Effect, ItemId, Kind, Target, Unapproved, Verdict};
+use capstan_policy::Tags;
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
@@ -34,6 +35,8 @@ const COMPLETED: [(&str, &[&str]); 3] = [
 pub struct Admission {
     id: ItemId,
     op: SideOp,
+    /// The tags that flows are judged by.
+    tags: Tags,
     /// The lane of the caller.
     lane: Lane,
     /// The way to the client, for messages about the request.
@@ -93,6 +96,10 @@ impl Admission {
         self.back.as_ref()
     }
 
+    pub(super) fn tags(&self) -> Tags {
+        self.tags
+    }
+
     pub(super) fn on_behalf_of(self, lane: Lane, back: Option<BackChannel>) -> Self {
         Self { lane, back, ..self }
     }
@@ -122,7 +129,8 @@ pub(super) async fn walk(
     let call = decided_call(call, kind, &id, &op);
     let caller = Arc::clone(&call.caller);
     record.resolved(op.effect());
-    let mut permitted = permit(hub, unlisted(id.clone(), op.effect(), call)?, record)?;
+    let settled = unlisted(id.clone(), op.effect(), call)?;
+    let mut permitted = permit(hub, session, settled, record)?;
     check_resource(hub, &op, &id, &caller, record)?;
     if let Some(question) = &mut permitted.question {
         // The approval of a side request does not hold for calls of the item: the method is among
@@ -148,7 +156,8 @@ pub(super) async fn walk(
     };
     let confirmed = confirm(hub, session, approver, permitted, record).await?;
     let ticket: Ticket = admit(hub, session, confirmed)?;
-    Ok(Admission { id: ticket.into_id(), op, lane: Lane::ANY, back: None })
+    let tags = ticket.tags();
+    Ok(Admission { id: ticket.into_id(), op, tags, lane: Lane::ANY, back: None })
 }
 
 /// Returns the item that the rules decide on. A method of an extension is its own item, whatever

@@ -7,10 +7,12 @@ use capstan_model::{By, CallError, Effect, ItemId, Kind, Ruling, Target, Verdict
 use super::admit::recordable;
 use super::record::Record;
 use super::screen::{Origin, Passed, Screened};
-use crate::Call;
 use crate::hub::Hub;
 use crate::ports::StoreError;
-use crate::spills::{BYTES_PER_TOKEN, PageAddress, Pages, exceeds, is_page};
+use crate::spills::{
+    BYTES_PER_TOKEN, PageAddress, Pages, SpilledAnswer, SpilledPage, exceeds, is_page,
+};
+use crate::{Call, Session};
 
 /// The result type of a result that is an answer, and not a question or a task.
 const COMPLETE: &str = "complete";
@@ -26,6 +28,7 @@ pub(super) fn reads_page(target: &Target) -> bool {
 /// Reads a page of a long answer, for the caller of its call.
 pub(super) async fn read(
     hub: &Hub,
+    session: &Session,
     call: &Call,
     record: &mut Record<'_>,
 ) -> Result<Deliverable, CallError> {
@@ -36,12 +39,14 @@ pub(super) async fn read(
         (None, _) | (_, None) => None,
     };
     // Access to the server may have been revoked since the call.
-    let found = found.filter(|(server, _)| hub.policy.out_of_reach(caller, server).is_none());
-    let Some((server, page)) = found else {
+    let found = found.filter(|page| hub.policy.out_of_reach(caller, &page.server).is_none());
+    let Some(SpilledPage { server, tags, page }) = found else {
         let (kind, name) = (Kind::Resource, target.name.clone());
         return Err(CallError::Unknown { kind, name, nearest: Vec::new() });
     };
     let id = ItemId { server, item: target.name.clone() };
+    // The conversation may be another one than that of the call.
+    session.taint.add(tags, &id);
     record.meant(&id);
     record.resolved(Effect::Read);
     let rule = "an answer to the caller's own call".to_owned();
@@ -83,9 +88,12 @@ impl Deliverable {
 
 async fn spill(hub: &Hub, size: usize, screened: &Screened) -> Screened {
     let (origin, answer) = (screened.origin(), screened.result());
-    let (server, caller) = (&origin.id().server, origin.caller());
+    let caller = origin.caller();
     let saved = match &hub.spills {
-        Some(spills) => spills.keep(caller, server, size, answer).await,
+        Some(spills) => {
+            let (server, tags) = (&origin.id().server, origin.tags());
+            spills.keep(caller, SpilledAnswer { server, tags, page: size, answer }).await
+        }
         None => Err(StoreError { what: "no answers are kept here".to_owned(), cause: None }),
     };
     let first = Pages::of(answer, size).first(origin.kind(), caller, saved.as_ref());

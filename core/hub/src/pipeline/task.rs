@@ -4,6 +4,7 @@ use std::future::ready;
 use std::sync::Arc;
 
 use capstan_model::{CallError, Caller, ItemId, Kind, ServerName, Target};
+use capstan_policy::Tags;
 use capstan_wire::duplicate::refuse_duplicates;
 use capstan_wire::{Json, compose, object};
 
@@ -11,12 +12,12 @@ use super::admit::recordable;
 use super::attempt::{Attempt, OpenAttempt};
 use super::outgoing::{Outgoing, TaskOp, TaskRequest, TaskSubscription};
 use super::record::Record;
-use super::screen::{check_size, not_streamed};
+use super::screen::{Origin, check_size, not_streamed};
 use super::sign_in::for_caller;
 use crate::hub::Hub;
 use crate::life::Server;
 use crate::ports::{BoxFuture, Lane, Subscriber};
-use crate::{BackChannel, Call, Outcome, Requester};
+use crate::{BackChannel, Call, Outcome, Requester, Session};
 
 /// A caller's right to a task that their call has become. Only `screen` creates one.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct TaskHandle {
     owner: Arc<Caller>,
     /// The server's id of the task.
     id: String,
+    /// The tags of the item, which flows are judged by.
+    tags: Tags,
     /// The lane that the call was sent in. Only its connection may know the task.
     lane: Lane,
 }
@@ -48,10 +51,16 @@ impl OpenTask {
     ///
     /// # Errors
     /// Like those of [`Hub::task`].
-    pub async fn run(self, hub: &Hub, requester: Requester<'_>) -> Result<Json, CallError> {
+    pub async fn run(
+        self,
+        hub: &Hub,
+        session: &Session,
+        requester: Requester<'_>,
+    ) -> Result<Json, CallError> {
         let Self { attempt, caller, handle, op, params } = self;
         let attempt = attempt.resume(hub);
         let result = hub.ask_task(&caller, &handle, op, &params, requester).await;
+        handle.taint(session, &result);
         attempt.end(result, |answer| answer).await
     }
 }
@@ -59,8 +68,10 @@ impl OpenTask {
 // === impl TaskHandle ===
 
 impl TaskHandle {
-    pub(super) fn new(of: ItemId, kind: Kind, owner: Arc<Caller>, id: String, lane: Lane) -> Self {
-        Self { of, kind, owner, id, lane }
+    pub(super) fn new(origin: Origin, id: String) -> Self {
+        let tags = origin.tags();
+        let Origin { id: of, kind, caller: owner, lane, .. } = origin;
+        Self { of, kind, owner, id, tags, lane }
     }
 
     /// The server that runs the task.
@@ -76,6 +87,13 @@ impl TaskHandle {
     /// The call that an entry about the task is made from.
     fn call_of(&self, caller: &Arc<Caller>) -> Call {
         Call::new(Arc::clone(caller), Target::exact(self.kind, self.of.clone()), None)
+    }
+
+    /// Notes in the conversation that it has received the answer.
+    fn taint(&self, session: &Session, result: &Result<Json, CallError>) {
+        if matches!(result, Ok(_) | Err(CallError::Server { .. })) {
+            session.taint.add(self.tags, &self.of);
+        }
     }
 
     fn check_owner(&self, caller: &Caller) -> Result<(), CallError> {
@@ -96,6 +114,7 @@ impl Hub {
     pub fn task<'a>(
         &'a self,
         caller: &'a Arc<Caller>,
+        session: &'a Session,
         handle: &'a TaskHandle,
         op: TaskOp,
         params: &'a Json,
@@ -105,6 +124,7 @@ impl Hub {
         let attempt = self.attempt_task(caller, handle, op, params);
         async move {
             let result = self.ask_task(caller, handle, op, params, requester).await;
+            handle.taint(session, &result);
             attempt.end(result, |answer| answer).await
         }
     }

@@ -35,6 +35,8 @@ pub struct AnswerOwner {
     pub server: ServerName,
     /// The size of its pages, in bytes.
     pub page: usize,
+    /// The [tags](capstan_policy::Tags) of its item, as a number.
+    pub tags: u8,
 }
 
 /// An answer that has just been saved.

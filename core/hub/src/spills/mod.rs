@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::{Binding, Caller, ServerName};
+use capstan_policy::Tags;
 use capstan_wire::Json;
 use tracing::warn;
 
@@ -43,6 +44,26 @@ const ADDRESS: &str = "capstan://answers/";
 pub struct Spills {
     files: Arc<dyn AnswerFiles>,
     clock: Arc<dyn Clock>,
+}
+
+/// An answer to save.
+pub(crate) struct SpilledAnswer<'a> {
+    /// The server that gave it.
+    pub(crate) server: &'a ServerName,
+    /// The tags of its item, which flows are judged by.
+    pub(crate) tags: Tags,
+    /// The size of its pages, in bytes.
+    pub(crate) page: usize,
+    pub(crate) answer: &'a Json,
+}
+
+/// A page of a saved answer.
+pub(crate) struct SpilledPage {
+    /// The server that gave the answer.
+    pub(crate) server: ServerName,
+    /// The tags of its item.
+    pub(crate) tags: Tags,
+    pub(crate) page: Json,
 }
 
 /// The address of a page of an answer.
@@ -90,10 +111,9 @@ impl Spills {
     pub(crate) async fn keep(
         &self,
         caller: &Caller,
-        server: &ServerName,
-        page: usize,
-        answer: &Json,
+        spilled: SpilledAnswer<'_>,
     ) -> Result<SavedAnswer, StoreError> {
+        let SpilledAnswer { server, tags, page, answer } = spilled;
         let bytes = u64::try_from(answer.len()).unwrap_or(u64::MAX);
         if bytes > MAX_BYTES {
             let what =
@@ -101,16 +121,17 @@ impl Spills {
             return Err(StoreError { what, cause: None });
         }
         self.make_room(bytes, 1).await?;
-        let owner = AnswerOwner { caller: owner(caller), server: server.clone(), page };
+        let tags = tags.bits();
+        let owner = AnswerOwner { caller: owner(caller), server: server.clone(), page, tags };
         self.files.save(&owner, answer).await
     }
 
-    /// Finds a page of an answer of `caller`, with the server that gave the answer.
+    /// Finds a page of an answer of `caller`.
     pub(crate) async fn page(
         &self,
         caller: &Caller,
         address: &PageAddress<'_>,
-    ) -> Option<(ServerName, Json)> {
+    ) -> Option<SpilledPage> {
         match self.find(caller, address).await {
             Ok(found) => found,
             Err(error) => {
@@ -124,7 +145,7 @@ impl Spills {
         &self,
         caller: &Caller,
         wanted: &PageAddress<'_>,
-    ) -> Result<Option<(ServerName, Json)>, StoreError> {
+    ) -> Result<Option<SpilledPage>, StoreError> {
         let listed = self.files.list().await?;
         let owner = owner(caller);
         let is_it = |one: &ListedAnswer| {
@@ -133,7 +154,8 @@ impl Spills {
         let Some(found) = listed.into_iter().find(is_it) else { return Ok(None) };
         let Some(answer) = self.files.load(&found.id).await? else { return Ok(None) };
         let page = Pages::of(&answer, found.owner.page).read(&found.id, wanted.page);
-        Ok(page.map(|page| (found.owner.server, page)))
+        let (server, tags) = (found.owner.server, Tags::from_bits(found.owner.tags));
+        Ok(page.map(|page| SpilledPage { server, tags, page }))
     }
 
     /// Removes answers that are too old, and the oldest of too many.

@@ -59,7 +59,11 @@ async fn a_second_id_of_a_task_never_reaches_the_server() {
     let (scene, handle, owner) = scene_with_task().await;
     for params in [r#"{"taskId":"7","taskId":"8"}"#, r#"{"TaskId":"8"}"#] {
         let (params, requester) = (json(params), scene.person.requester());
-        let result = scene.world.hub.task(&owner, &handle, TaskOp::Get, &params, requester).await;
+        let result = scene
+            .world
+            .hub
+            .task(&owner, &scene.world.session, &handle, TaskOp::Get, &params, requester)
+            .await;
         assert!(matches!(result, Err(CallError::InvalidArguments { .. })), "{result:?}");
     }
 }
@@ -72,7 +76,15 @@ async fn a_task_is_its_callers_and_each_operation_on_it_is_written_down() {
 
     let operate = async |caller: Arc<Caller>| {
         let params = json("{}");
-        hub.task(&caller, &handle, TaskOp::Cancel, &params, scene.person.requester()).await
+        hub.task(
+            &caller,
+            &scene.world.session,
+            &handle,
+            TaskOp::Cancel,
+            &params,
+            scene.person.requester(),
+        )
+        .await
     };
     let by_name = Caller { subject: "mallory".to_owned(), ..Caller::clone(&owner) };
     let by_front = Caller { front: Front::Gateway, ..Caller::clone(&owner) };
@@ -113,7 +125,14 @@ async fn an_operation_that_is_dropped_before_it_runs_leaves_one_abandoned_entry(
     let (scene, handle, owner) = scene_with_task().await;
     let params = json("{}");
     let requester = scene.person.requester();
-    drop(scene.world.hub.task(&owner, &handle, TaskOp::Cancel, &params, requester));
+    drop(scene.world.hub.task(
+        &owner,
+        &scene.world.session,
+        &handle,
+        TaskOp::Cancel,
+        &params,
+        requester,
+    ));
     let expected = [(None, Outcome::Answered), (Some("tasks/cancel"), Outcome::Abandoned)];
     assert_eq!(entries(&scene), expected);
 }
@@ -127,7 +146,8 @@ async fn a_task_of_a_server_that_its_caller_may_no_longer_use_is_unknown() {
     scene.world.change(|hub| hub.policy = Arc::new(source.compile()));
     let (hub, owner) = (&scene.world.hub, Arc::new(Caller::remote("ann", Vec::new())));
     let (params, requester) = (json("{}"), scene.person.requester());
-    let result = hub.task(&owner, &handle, TaskOp::Get, &params, requester).await;
+    let result =
+        hub.task(&owner, &scene.world.session, &handle, TaskOp::Get, &params, requester).await;
     assert!(matches!(result, Err(CallError::Unknown { .. })), "{result:?}");
     let result = hub.follow(&owner, &[Arc::new(handle)], json("{}"), Arc::new(Silent)).await;
     assert!(matches!(result, Err(CallError::Unknown { .. })), "{result:?}");
@@ -138,7 +158,9 @@ async fn an_operation_that_could_not_be_written_down_is_not_sent() {
     let (mut scene, handle, owner) = scene_with_task().await;
     scene.world.change(|hub| hub.audit = Arc::new(Full));
     let (hub, params) = (&scene.world.hub, json("{}"));
-    let result = hub.task(&owner, &handle, TaskOp::Get, &params, scene.person.requester()).await;
+    let result = hub
+        .task(&owner, &scene.world.session, &handle, TaskOp::Get, &params, scene.person.requester())
+        .await;
     assert!(matches!(result, Err(CallError::Unrecordable { .. })), "{result:?}");
     let result = hub.follow(&owner, &[Arc::new(handle)], json("{}"), Arc::new(Silent)).await;
     assert!(matches!(result, Err(CallError::Unrecordable { .. })), "{result:?}");

@@ -33,7 +33,10 @@ const KEYS: Keys = &[
     ("env_isolation", To::ByHand),
     ("tool_metadata", To::Refuse("sensitivity of tools", "use `permissions` in a native file")),
     ("media_passthrough", To::Note("media are always forwarded")),
-    ("max_description_bytes", To::Note("descriptions are capped at 2 KiB")),
+    (
+        "max_description_bytes",
+        To::Note("`max_description_bytes` under `[mcp]` applies to all servers"),
+    ),
 ];
 
 const LOGIN: Words = &[
@@ -274,6 +277,14 @@ fn setting(work: &mut Work<'_>, key: &str, path: String, entry: &Entry) {
                 entry.node = Node::text(seconds, entry.node.span.clone());
             }
             work.put("mcp", key, path, &entry);
+        }
+        ("max_description_bytes", _) => {
+            let bytes = crate::translate::server::number(&entry.node);
+            let mut entry = entry.clone();
+            if let Some(bytes) = bytes.filter(|bytes| *bytes >= 1.0) {
+                entry.node = Node::text(format!("{}B", bytes.trunc()), entry.node.span.clone());
+            }
+            work.put("screen", "max_description", path, &entry);
         }
         ("elicitation_warn_sensitive_fields", Some(false)) => {
             let problem = Problem::warning(format!("`{path}` is not used"))

@@ -82,6 +82,16 @@ fn c42_the_commands_of_zeph_bind() {
 }
 
 #[test]
+fn the_cap_of_descriptions_is_read_in_bytes() {
+    let loaded = zeph("[mcp]\nmax_description_bytes = 4096");
+    assert_eq!(loaded.problems, []);
+    assert_eq!(loaded.config.screen.max_description, 4096);
+    let loaded = zeph("[mcp]\nmax_description_bytes = 512");
+    assert_eq!((loaded.problems.len(), loaded.config.screen.max_description), (0, 512));
+    assert_eq!(zeph("[mcp]\nmax_description_bytes = \"much\"").of(Severity::Error).len(), 1);
+}
+
+#[test]
 fn c45_tool_discovery_is_read_with_the_defaults_of_zeph() {
     let loaded = zeph(
         r#"

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use self::annotations::Hints;
 use self::classify::{Judged, classify};
+pub(crate) use self::word_list::WordList;
 use crate::pattern::{BadPattern, glob};
 
 /// The operator's declarations for the tools of one server.
@@ -57,6 +58,9 @@ pub enum Source {
 
 /// Minimum confidence of the classifier for a report that an annotation is false.
 const SURE: u8 = 70;
+
+/// Maximum length of a name whose words are examined.
+const MAX_NAME: usize = 160;
 
 // === impl EffectRules ===
 
@@ -146,6 +150,11 @@ impl Source {
             Self::Fallback => "fallback",
         }
     }
+}
+
+/// The words of a name, in lower case.
+pub(crate) fn name_words(name: &str) -> Vec<String> {
+    name::tokens(name.chars().take(MAX_NAME))
 }
 
 /// The annotations of a trusted server count, unless the tool's name contradicts them.

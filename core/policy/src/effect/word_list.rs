@@ -8,7 +8,7 @@ use aho_corasick::AhoCorasick;
 use rustc_hash::FxHashSet;
 
 /// Words, separated by spaces.
-pub(super) struct WordList {
+pub(crate) struct WordList {
     words: &'static str,
     set: OnceLock<FxHashSet<&'static str>>,
 }
@@ -19,12 +19,12 @@ pub(super) type Phrases = LazyLock<Option<AhoCorasick>>;
 // === impl WordList ===
 
 impl WordList {
-    pub(super) const fn new(words: &'static str) -> Self {
+    pub(crate) const fn new(words: &'static str) -> Self {
         Self { words, set: OnceLock::new() }
     }
 
     /// True if the list has this word.
-    pub(super) fn has(&self, word: &str) -> bool {
+    pub(crate) fn has(&self, word: &str) -> bool {
         self.set.get_or_init(|| self.words.split_ascii_whitespace().collect()).contains(word)
     }
 }

@@ -3,7 +3,7 @@
 use capstan_app::Setup;
 use capstan_hub::Explanation;
 use capstan_model::{Effect, Verdict};
-use capstan_policy::Step;
+use capstan_policy::{Step, Tag, Tags};
 use capstan_text::clean::one_line;
 use capstan_text::screen::stderr_width;
 use capstan_text::table::table;
@@ -22,14 +22,22 @@ pub(super) struct Decision<'a> {
     /// Rules that could apply if arguments were given.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     by_arguments: &'a [Step],
+    /// The tags that rules about flows depend on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<&'static str>,
+    /// Rules about flows that could apply in a conversation.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    by_flows: &'a [Step],
 }
 
 // === impl Decision ===
 
 impl<'a> Decision<'a> {
     pub(super) fn of(explained: &'a Explanation) -> Self {
-        let Explanation { ruling, steps, effect, by_arguments, .. } = explained;
-        Self { verdict: ruling.verdict, rule: &ruling.rule, steps, effect: *effect, by_arguments }
+        let Explanation { ruling, steps, effect, by_arguments, by_flows, .. } = explained;
+        let tags = explained.tags.iter().map(Tag::as_str).collect();
+        let (verdict, rule, effect) = (ruling.verdict, &*ruling.rule, *effect);
+        Self { verdict, rule, steps, effect, by_arguments, tags, by_flows }
     }
 }
 
@@ -62,6 +70,19 @@ pub(super) fn steps(steps: &[Step]) -> Vec<Vec<String>> {
         vec![step.engine.to_owned(), said.to_owned(), step.rule.clone()]
     };
     steps.iter().map(row).collect()
+}
+
+/// Prints the tags of the item, and the rules about flows that could apply in a conversation.
+pub(super) fn tell_flows(print: &Printer, tags: Tags, by_flows: &[Step]) {
+    if tags == Tags::NONE {
+        return;
+    }
+    let tags: Vec<&str> = tags.iter().map(Tag::words).collect();
+    print.note(&format!("\nit {}", tags.join(", and it ")));
+    if !by_flows.is_empty() {
+        print.note("in one conversation, these rules may apply:");
+        print.note(&table(&STEP_HEADERS, &steps(by_flows), stderr_width()));
+    }
 }
 
 /// Prints the rules that could apply if arguments were given.

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use capstan_app::{AppError, UrlAddresses};
 use capstan_config::edit::{NewServer, NewTarget};
-use capstan_model::{ServerName, Trust};
+use capstan_model::ServerName;
 use capstan_safety::address::{AddressClass, AddressPolicy, AddressRefusal, Loopback, Network};
 use capstan_text::screen::stdin_is_terminal;
 
@@ -25,7 +25,7 @@ pub(super) async fn allow(
     let Some(url) = url_of(server).filter(|url| !url.contains("${")) else { return Ok(()) };
     let check = |address: &IpAddr| {
         let (server, networks) = (ServerName::from_display(name), server.networks.clone());
-        let policy = AddressPolicy { server, trust: Trust::Untrusted, networks };
+        let policy = AddressPolicy { server, networks, ..AddressPolicy::default() };
         policy.check(*address, Loopback::Refused).err()
     };
     let (host, refusals): (_, Vec<AddressRefusal>) =

@@ -98,6 +98,7 @@ fn show(context: &Context, tool: &str, explained: &Explanation) {
     let (tool, rule) = (one_line(tool, usize::MAX), one_line(&explained.ruling.rule, usize::MAX));
     context.print.data(&format!("\n{tool}: {verdict} by `{rule}`"));
     explained::tell_by_arguments(&context.print, &explained.by_arguments);
+    explained::tell_flows(&context.print, explained.tags, &explained.by_flows);
 }
 
 /// Prints what the verdict means for the caller.

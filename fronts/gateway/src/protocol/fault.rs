@@ -97,7 +97,8 @@ impl Fault {
                 let own = if theirs == era { own } else { own.for_era(kind, era) };
                 own.about_resource(kind, name)
             }
-            CallError::Refused { .. }
+            CallError::FlowBlocked { .. }
+            | CallError::Refused { .. }
             | CallError::NotApproved { .. }
             | CallError::QuotaExceeded { .. }
             | CallError::RateExceeded { .. }

@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 
 use super::auth_provider::CloudAccount;
 use crate::settings::openapi::OpenApi;
+use crate::url::is_local_address;
 use capstan_safety::mask::mask_url;
 
 /// The kind of a server, with the settings of that kind.
@@ -124,6 +125,13 @@ impl fmt::Debug for Program {
 }
 
 // === impl Remote ===
+
+impl Remote {
+    /// True if the server runs on this machine, by its address.
+    pub fn is_here(&self) -> bool {
+        self.url.starts_with("unix:") || is_local_address(&self.url)
+    }
+}
 
 impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

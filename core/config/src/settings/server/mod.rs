@@ -26,6 +26,7 @@ use self::openapi::OpenApiSchema;
 use self::patterns::{EffectTable, Globs};
 use self::words::Transport;
 use super::define::keys;
+use super::flows::{TagLists, TagTable};
 use super::form::{DurationSchema, Limit, Table, WordSchema};
 use super::overrides::{self, Overrides, ToolOverrides};
 use super::rule::{Rules, ServerRules};
@@ -157,6 +158,8 @@ keys! {
         permissions: Rules as ServerRules = Rules::default();
         /// The effect of its tools, where their own annotations are not enough.
         effect: EffectLists as EffectTable = EffectLists::default();
+        /// The tags of its tools, resources and prompts, by which `[flows]` judges calls.
+        tags: TagLists as TagTable = TagLists::default();
         /// The treatment of suspicious text of the server, where it differs from `[screen]`.
         screen: ServerScreen as ServerScreenTable = ServerScreen::default();
         /// Let the server ask the operator questions. Default: `mcp.elicitation_enabled`.
@@ -201,7 +204,7 @@ pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
 ];
 
 /// The keys that restrict what a server may do or what may be done with it.
-pub const RESTRICTING_KEYS: [&str; 15] = [
+pub const RESTRICTING_KEYS: [&str; 16] = [
     "enabled",
     "disabled",
     "expose",
@@ -210,6 +213,7 @@ pub const RESTRICTING_KEYS: [&str; 15] = [
     "trust",
     "networks",
     "effect",
+    "tags",
     "cli_only",
     "tools",
     "expected_tools",
@@ -279,6 +283,7 @@ impl ServerEntry {
         server.permissions.ask.extend(replaced.permissions.ask.iter().cloned());
         server.hide.extend(replaced.hide.iter().cloned());
         server.screen.keep_restrictions_of(&replaced.screen);
+        server.tags.keep_restrictions_of(&replaced.tags);
         if let Some(only) = &replaced.expose {
             let offered = server.expose.get_or_insert_with(|| only.clone());
             offered.retain(|pattern| only.contains(pattern));

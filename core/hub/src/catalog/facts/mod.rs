@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use capstan_model::{Effect, Front, ItemId, Kind, Ruling, ServerName};
-use capstan_policy::Policy;
+use capstan_policy::{Policy, Tags};
 use capstan_wire::Json;
 use rustc_hash::FxHashMap;
 
@@ -41,6 +41,8 @@ pub(crate) struct Fact {
     schema: OnceLock<Option<BadSchema>>,
     /// Why its definition is blocked, if so; computed at its first call.
     blocked: OnceLock<Option<Arc<str>>>,
+    /// Its tags, for rules about flows; read at its first call under such a rule.
+    tags: OnceLock<Tags>,
     /// The arguments that a request over HTTP repeats in headers; read at its first such call.
     headers: OnceLock<Box<[ArgumentHeader]>>,
     /// The ruling at each front; `None` if rulings can depend on the call.
@@ -76,8 +78,8 @@ impl Facts {
         let fact = fact.get_or_init(|| {
             let effect = self.effects.of(policy, id, kind, &item.definition);
             let rulings = policy.is_steady().then(Default::default);
-            let (schema, headers) = (OnceLock::new(), OnceLock::new());
-            Arc::new(Fact { effect, schema, blocked: OnceLock::new(), headers, rulings })
+            let (schema, headers, tags) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+            Arc::new(Fact { effect, schema, blocked: OnceLock::new(), tags, headers, rulings })
         });
         Some((item.definition.clone(), Arc::clone(fact)))
     }
@@ -121,6 +123,11 @@ impl Fact {
     /// Returns why its definition is blocked, if so. `judge` runs only once.
     pub(crate) fn blocked(&self, judge: impl FnOnce() -> Option<Arc<str>>) -> Option<&Arc<str>> {
         self.blocked.get_or_init(judge).as_ref()
+    }
+
+    /// Returns its tags. `judge` runs only once.
+    pub(crate) fn tags(&self, judge: impl FnOnce() -> Tags) -> Tags {
+        *self.tags.get_or_init(judge)
     }
 
     /// Returns the arguments that a request over HTTP repeats in headers, by the tool's definition.

@@ -43,13 +43,23 @@ async fn print(context: &Context, args: &ChatArgs) -> Result<Exit, AppError> {
     let config = &local.setup.loaded.config.model;
     let choice = choose_model(config, environment, args.model.as_deref())?;
     let model = context.app.models.open(&choice)?;
+    let asker = Arc::<ModelFront>::clone(&front);
+    let tools = toolbox(context, &local, asker, Some(&choice.label));
+    let resumed = match Which::from(args.resume) {
+        Which::Latest => Some(open(context, &local, Which::Latest)?),
+        Which::New => None,
+    };
+    if let Some(conversation) = &resumed {
+        tools.restore(conversation.sources().clone());
+    }
     let mut messages = messages(context, &local, typed).await?;
     if let Some(piped) = given.piped {
         messages.push(ChatMessage::user(piped));
     }
-    let mut conversation = open(context, &local, args.resume.into())?;
-    let asker = Arc::<ModelFront>::clone(&front);
-    let tools = toolbox(context, &local, asker, Some(&choice.label));
+    let mut conversation = match resumed {
+        Some(conversation) => conversation,
+        None => open(context, &local, Which::New)?,
+    };
     let limits = ChatLimits {
         max_turns: args.max_turns,
         context_tokens: choice.context_tokens,

@@ -101,6 +101,9 @@ pub(super) async fn run(context: &Context, args: &ChatArgs) -> Result<Exit, AppE
     let label = model.as_ref().ok().map(|(choice, _)| choice.label.as_str());
     let tools = Arc::new(super::toolbox(context, &local, front, label));
     let conversation = if args.resume { Some(open(context, &local, Which::Latest)?) } else { None };
+    if let Some(conversation) = &conversation {
+        tools.restore(conversation.sources().clone());
+    }
     let mut talk = Talk { context, args, local, tools, model, conversation };
     talk.greet();
     let mut first = Some(args.text.join(" ")).filter(|text| !text.trim().is_empty());
@@ -195,7 +198,7 @@ impl Talk<'_> {
                 "quit" | "exit" => return Ok(Next::End(Exit::Ok)),
                 "new" => {
                     self.conversation = None;
-                    self.tools.begin();
+                    self.tools.begin_again();
                     self.context.print.note("The next message begins another conversation.");
                     return Ok(Next::Line);
                 }

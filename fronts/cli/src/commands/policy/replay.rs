@@ -39,6 +39,9 @@ struct Report {
 struct Unjudged {
     /// A rule depends on arguments that were not kept: number of calls by rule.
     arguments: BTreeMap<String, usize>,
+    /// A rule about flows decided by what the conversation had read: number of calls by rule.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    conversation: BTreeMap<String, usize>,
     /// The server is no longer configured: number of calls by server.
     no_server: BTreeMap<String, usize>,
     /// Number of entries with words that this version does not support.
@@ -174,6 +177,10 @@ impl Report {
             Judged::Unknown(Reason::Arguments { rule }) => {
                 *self.unjudged.arguments.entry(rule).or_default() += 1;
             }
+            Judged::Unknown(Reason::Conversation { rule }) => {
+                let key = rule.split_once(':').map_or(rule.as_str(), |(key, _)| key);
+                *self.unjudged.conversation.entry(key.to_owned()).or_default() += 1;
+            }
             Judged::Unknown(Reason::NoServer) => {
                 let server = past.told.id.server.to_string();
                 *self.unjudged.no_server.entry(server).or_default() += 1;
@@ -194,6 +201,12 @@ impl Unjudged {
         }
         if !self.arguments.is_empty() {
             context.print.hint("`[audit] arguments = \"redacted\"` logs those of future calls");
+        }
+        for (rule, count) in &self.conversation {
+            let calls = counted_calls(*count);
+            context.print.warning(&format!(
+                "{calls} cannot be judged: `{rule}` depends on what the conversation had read"
+            ));
         }
         for (server, count) in &self.no_server {
             let calls = counted_calls(*count);

@@ -105,7 +105,7 @@ impl Gateway {
         operator: Arc<ClientOperator>,
     ) -> Result<Json, Fault> {
         let TaskOperation { hub, open, task, id } = operation;
-        match open.run(&hub, operator.requester()).await {
+        match open.run(&hub, &operator.client.session, operator.requester()).await {
             Ok(result) => Ok(self.as_shown(&task, result, &operator).await),
             // The tasks of a server process end with it.
             Err(CallError::Server { code: INVALID_PARAMS, .. } | CallError::Unknown { .. })
@@ -160,12 +160,14 @@ impl Gateway {
             ("inputResponses", &compose::object(&declined)),
         ]);
         let requester = operator.requester();
-        let caller = &operator.client.caller;
+        let (caller, session) = (&operator.client.caller, &operator.client.session);
         // An update without answers is not sent: it could make the server send its description
         // again.
         if !declined.is_empty()
-            && let Err(error) =
-                self.hub().task(caller, &task.handle, TaskOp::Update, &params, requester).await
+            && let Err(error) = self
+                .hub()
+                .task(caller, session, &task.handle, TaskOp::Update, &params, requester)
+                .await
         {
             tracing::debug!(server = %task.server, %error, "the questions of a task could not be declined");
         }
@@ -191,7 +193,8 @@ impl Gateway {
         let page = all.iter().skip(at).take(PAGE).map(|(id, task)| async move {
             let (hub, params) = (self.hub(), Json::empty_object());
             let (caller, requester) = (&client.caller, operator.requester());
-            let asked = hub.task(caller, &task.handle, TaskOp::Get, &params, requester);
+            let session = &client.session;
+            let asked = hub.task(caller, session, &task.handle, TaskOp::Get, &params, requester);
             match asked.await {
                 Ok(said) => Some(self.tasks.translate(&task.server, &said)),
                 Err(CallError::Server { code: INVALID_PARAMS, .. }) => {
