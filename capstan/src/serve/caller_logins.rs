@@ -241,7 +241,8 @@ impl CallerSignIns {
         let is_own = origin.is_none_or(|from| from == b"null" || from == self.base.as_bytes());
         let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let is_same = site.is_none_or(|site| site == b"same-origin" || site == b"none");
-        let given = std::str::from_utf8(form).ok().and_then(|form| form.strip_prefix("browser="));
+        let mut fields = std::str::from_utf8(form).unwrap_or_default().split('&');
+        let given = fields.find_map(|field| field.strip_prefix("browser="));
         let cookie = browser_of(headers);
         let is_this = cookie.zip(given).is_some_and(|(cookie, given)| same(&cookie, given));
         if !is_own || !is_same || !is_this {

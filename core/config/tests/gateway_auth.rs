@@ -277,7 +277,10 @@ fn the_provider_at_which_users_sign_in_is_checked() {
             "trusted_source_cidrs = [\"127.0.0.1\"]\nupstream = { issuer = \"https://l\", client_id = \"c\" }",
             "are two ways to sign in",
         ),
-        ("upstream = { issuer = \"https://l\", client_id = \"c\", typo = 1 }", "typo"),
+        (
+            "upstream = { issuer = \"https://l\", client_id = \"c\", typo = 1 }",
+            "is not a known key",
+        ),
     ] {
         let loaded = with(wrong);
         assert!(

@@ -3,7 +3,7 @@
 //! Requests are made as the apps make them, over the public address, and nothing is changed there.
 //! The list of needs is in `docs/guide/auth-server.md`.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 
 use capstan_hub::ports::BoxFuture;
 use capstan_safety::address::AddressClass;
