@@ -1,7 +1,11 @@
 //! The tools that a model is offered in a conversation, and Capstan's own tools with which it reaches
 //! the others: the real binary, real servers, and a stand-in for the providers.
 
-#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions, not their helpers"
+)]
 
 use capstan_testkit::model_api::{MODEL_KEY, ModelApi, ModelRequest, ModelStep};
 use capstan_testkit::{Ended, World, binary};

@@ -1,6 +1,10 @@
 //! `capstan search` with a service of embeddings and a Qdrant server, against stand-ins of both.
 
-#![expect(clippy::unwrap_used, reason = "clippy exempts test functions, not their helpers")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "clippy exempts test functions, not their helpers"
+)]
 
 use capstan_testkit::embedding_api::{EMBEDDING_KEY, EmbeddingApi};
 use capstan_testkit::qdrant::{QDRANT_KEY, Qdrant};

@@ -116,7 +116,14 @@ impl SearchIndex {
         };
         let (load, model, file): (Load, _, _) = match &embeddings.service {
             None => {
-                (Arc::clone(self.built_in.as_ref()?), BUILT_IN.to_owned(), self.vectors.clone())
+                let (built_in, problem) = (self.built_in.clone()?, embeddings.problem.clone());
+                let load = move || {
+                    if let Some(problem) = &problem {
+                        tracing::warn!(%problem, "tools are compared by the model in the binary");
+                    }
+                    built_in()
+                };
+                (Arc::new(load), BUILT_IN.to_owned(), self.vectors.clone())
             }
             Some(service) => {
                 let model = service.recipe();

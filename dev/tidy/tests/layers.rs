@@ -41,6 +41,7 @@ fn layer(folder: &str) -> Option<Layer> {
             | "login"
             | "openapi"
             | "provider"
+            | "search"
             | "telemetry",
         )) => Layer::Only(&[MODEL, DECISIONS, HUB, SHARED]),
         Some(("adapters", "registry")) => Layer::Only(&[MODEL, DECISIONS, FILES, SHARED]),
