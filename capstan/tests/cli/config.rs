@@ -212,6 +212,7 @@ fn show_tells_every_value_and_its_origin() {
         audit.durable              false        default
         audit.on_full              "degrade"    default
         screen.max_answer          "10MiB"      default
+        screen.max_description     "2KiB"       default
         screen.definitions         "mask"       default
         screen.instructions        "mask"       default
         screen.answers             "flag"       default
