@@ -341,6 +341,9 @@ mod tests {
         assert!(other.key.is_none() && other.networks.len() == 1);
         let ollama = Search { embedding: "ollama/nomic".to_owned(), ..Search::default() };
         assert_eq!(choose(ollama).unwrap().endpoint, "http://localhost:11434");
+    }
+
+    #[test]
     fn networks_hold_for_the_operators_endpoint_and_not_for_a_providers_own() {
         let table = "name = \"openai/x\"\nnetworks = [\"10.0.0.0/8\"]";
         let own = choose(table, &[("OPENAI_API_KEY", "k")], None).unwrap();
