@@ -4,6 +4,7 @@ mod environment;
 mod files;
 mod machine;
 mod registry;
+mod sandbox;
 mod secret_commands;
 mod audit;
 mod caller_tokens;

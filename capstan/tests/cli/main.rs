@@ -32,6 +32,7 @@ mod dialects;
 mod clients;
 mod adopt;
 mod adopt_undo;
+mod sandbox;
 mod secrets;
 mod secret_store;
 mod redaction;

@@ -12,6 +12,7 @@
 #[path = "../leftovers/mod.rs"]
 mod leftovers;
 mod remote;
+mod sandbox;
 mod screen;
 mod stdio;
 mod http;

@@ -38,7 +38,6 @@ pub(crate) enum Consequence {
 const NOT_YET: Consequence = Consequence::Warn("has no effect in this version");
 
 pub(crate) const ROWS: &[Row] = &[
-    refuse(In::Server, "sandbox", "a sandbox for the server's process", &["false", "off"]),
     warn(In::Server, "always_load", NOT_YET),
     refuse(In::Gateway, "expose", "tool search instead of the tools", &["all"]),
 ];
