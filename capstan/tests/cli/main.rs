@@ -14,6 +14,7 @@ mod call;
 mod names;
 mod errors;
 mod questions;
+mod record;
 mod registry;
 mod permissions;
 mod pins;

@@ -11,6 +11,7 @@
 
 #[path = "../leftovers/mod.rs"]
 mod leftovers;
+mod record;
 mod remote;
 mod sandbox;
 mod screen;
