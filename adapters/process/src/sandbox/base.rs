@@ -94,8 +94,11 @@ const MANAGED: &[&str] = &[
     ".volta",
 ];
 
-/// Folders beside `bin` that a program is installed in.
-const BESIDE_BIN: &[&str] = &["lib", "lib64", "libexec", "include"];
+/// What a program is installed in beside `bin`: folders, and the description of a Python environment.
+const BESIDE_BIN: &[&str] = &["lib", "lib64", "libexec", "include", "pyvenv.cfg"];
+
+/// The folder of the packages of Node, each of which reads the others.
+const NODE_PACKAGES: &str = "node_modules";
 
 /// The most interpreters of interpreters.
 const MAX_INTERPRETERS: usize = 4;
@@ -117,6 +120,8 @@ pub(super) fn programs(program: &Path, search_path: Option<&str>, home: &Path) -
             if let Some(folder) = file.parent() {
                 install(folder, home, &mut found);
             }
+            let packages = file.ancestors().filter(|folder| folder.ends_with(NODE_PACKAGES));
+            found.extend(packages.last().map(Path::to_owned));
             found.push(file);
         }
         file = interpreter(&program, search_path);
@@ -208,7 +213,12 @@ mod tests {
         let script = format!("#!{}\n", at("venv/bin/python").display());
         std::fs::write(at("venv/bin/server"), script).unwrap();
         let server = at("venv/bin/server");
-        for file in ["python/bin/python3.11", "python/lib/python3.11/os.py", "venv/lib/x.py"] {
+        for file in [
+            "python/bin/python3.11",
+            "python/lib/python3.11/os.py",
+            "venv/lib/x.py",
+            "venv/pyvenv.cfg",
+        ] {
             assert!(
                 opens(server.to_str().unwrap(), "/usr/bin", at(file).to_str().unwrap()),
                 "{file}"
@@ -219,6 +229,13 @@ mod tests {
             "/usr/bin",
             at("node/bin/node").to_str().unwrap()
         ));
+    }
+
+    #[test]
+    fn a_package_of_node_reads_the_packages_beside_it() {
+        let program = "/srv/app/node_modules/a/node_modules/b/dist/index.js";
+        assert!(opens(program, "/usr/bin", "/srv/app/node_modules/c/package.json"));
+        assert!(!opens(program, "/usr/bin", "/srv/app/.env"));
     }
 
     #[test]
