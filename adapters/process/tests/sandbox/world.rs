@@ -78,7 +78,7 @@ impl World {
             sandbox: Some(Arc::new(self.sandbox.clone())),
         };
         let args: Vec<String> = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let limits = RunLimits { time: Duration::from_secs(60), output: 64 * 1024 };
+        let limits = RunLimits { time: Duration::from_mins(1), output: 64 * 1024 };
         let output = program.run(&args, limits, &mut |_| {}).await.unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
         (text(&output.stdout.bytes), text(&output.stderr.bytes))
