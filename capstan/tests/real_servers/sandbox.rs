@@ -28,15 +28,21 @@ fn the_filesystem_server_works_and_reads_only_what_the_sandbox_opens() {
     assert_offers(&world, &["read_text_file", "write_file", "list_directory"]);
     let read = call(&world, "read_text_file", &json!({ "path": path("notes/a.txt") })).ok();
     assert!(read.contains("a note"), "{read}");
-    let arguments = json!({ "path": path("notes/b.txt"), "content": "new" });
-    call(&world, "write_file", &arguments).ok();
-    assert_eq!(std::fs::read_to_string(path("notes/b.txt")).unwrap(), "new");
     let key = call(&world, "read_text_file", &json!({ "path": path(".ssh/id_ed25519") }));
     assert!(format!("{key:?}").contains("EACCES"), "{key:?}");
     let arguments = json!({ "path": path("outside.txt"), "content": "new" });
     let written = call(&world, "write_file", &arguments);
     assert!(format!("{written:?}").contains("EACCES"), "{written:?}");
     assert!(!world.home().join("outside.txt").exists());
+}
+
+#[test]
+fn the_filesystem_server_writes_where_the_sandbox_lets_it() {
+    let program = installed("mcp-server-filesystem");
+    let world = world_with(&[&program, "HOME/notes"], "{ write = [\"~/notes\"] }");
+    let path = world.home().join("notes/b.txt");
+    call(&world, "write_file", &json!({ "path": path, "content": "new" })).ok();
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "new");
 }
 
 #[test]
