@@ -35,6 +35,7 @@ use futures::future::ready;
 use crate::adapters::Adapters;
 use crate::answers::StateAnswers;
 use crate::logins::ServerLogins;
+use crate::sandbox;
 
 /// Builds a hub; unchanged servers of `before` are taken over.
 ///
@@ -235,7 +236,15 @@ impl Assembly {
     }
 
     fn settings(&self, entry: &ServerEntry, server: &Server, program: &Program) -> StdioSettings {
-        let environment = server_settings::variables(&self.environment, program);
+        let mut environment = server_settings::variables(&self.environment, program);
+        let sandbox = server.confinement();
+        let sandbox = sandbox
+            .map(|sandbox| Arc::new(sandbox::sandbox(&self.environment, entry, server, sandbox)));
+        for (name, value) in sandbox.iter().flat_map(|sandbox| sandbox.variables()) {
+            if !program.env.contains_key(name) {
+                environment.insert(name.to_owned(), Secret::new(value));
+            }
+        }
         StdioSettings {
             name: entry.name.clone(),
             command: program.command.clone(),
@@ -256,6 +265,7 @@ impl Assembly {
             elicitation: self.elicitation(server),
             others: self.others,
             keeper: self.keeper.clone(),
+            sandbox,
         }
     }
 

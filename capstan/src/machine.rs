@@ -13,6 +13,7 @@ use capstan_http::WebAddress;
 use capstan_hub::ports::{BoxFuture, Clock};
 use capstan_model::Secret;
 use capstan_process::once::{End, Limits, Program};
+use capstan_process::sandbox::{self, Sandbox};
 use capstan_store::Database;
 use jiff::Timestamp;
 use tokio::time::timeout;
@@ -49,6 +50,7 @@ impl LocalMachine {
             secrets: Vec::new(),
             cwd: folder.map(Path::to_owned),
             keeper: self.environment.program.clone().unwrap_or_default(),
+            sandbox: None,
         }
     }
 }
@@ -78,6 +80,29 @@ impl Machine for LocalMachine {
             let output = program.run(&["--version".to_owned()], VERSION, &mut |_| {}).await.ok()?;
             let text = String::from_utf8_lossy(&output.stdout.bytes).into_owned();
             (output.end == End::Code(0)).then_some(text)
+        })
+    }
+
+    fn check_sandbox(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let path = self.environment.variable("PATH");
+            let sandbox = Sandbox {
+                private: self.environment.cache.join("sandbox/doctor"),
+                home: self.environment.home.clone(),
+                read: Vec::new(),
+                write: Vec::new(),
+                outlet: None,
+                limits: sandbox::Limits::default(),
+            };
+            let program = self.program("true", path.as_deref(), None);
+            let program = Program { sandbox: Some(Arc::new(sandbox)), ..program };
+            let output = program.run(&[], VERSION, &mut |_| {}).await;
+            let output = output.map_err(|error| error.to_string())?;
+            if output.end == End::Code(0) {
+                return Ok(());
+            }
+            let said = String::from_utf8_lossy(&output.stderr.bytes);
+            Err(said.trim().trim_start_matches("capstan: ").to_owned())
         })
     }
 

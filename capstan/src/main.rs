@@ -5,6 +5,7 @@ mod files;
 mod machine;
 mod public_probe;
 mod registry;
+mod sandbox;
 mod secret_commands;
 mod audit;
 mod caller_tokens;
@@ -89,11 +90,12 @@ fn run(words: Vec<OsString>) -> anyhow::Result<Exit> {
         Ok(cli) => cli,
         Err(exit) => return Ok(exit),
     };
-    let format = if let Command::Serve(args) = &cli.command {
-        match args.log_format {
-            LogFormat::Text => logs::Format::Timed,
-            LogFormat::Json => logs::Format::Json,
-        }
+    let as_json =
+        matches!(&cli.command, Command::Serve(args) if args.log_format == LogFormat::Json);
+    let format = if as_json {
+        logs::Format::Json
+    } else if matches!(&cli.command, Command::Serve(_) | Command::Record(_)) {
+        logs::Format::Timed
     } else {
         logs::Format::Short
     };

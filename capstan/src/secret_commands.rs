@@ -61,7 +61,14 @@ impl SecretCommands for LocalCommands {
             let command = words.next().ok_or("has no name")?;
             let args: Vec<String> = words.collect();
             let keeper = keeper.map_err(|error| format!("cannot be started: {error}"))?;
-            let program = Program { command, environment, secrets: Vec::new(), cwd: None, keeper };
+            let program = Program {
+                command,
+                environment,
+                secrets: Vec::new(),
+                cwd: None,
+                keeper,
+                sandbox: None,
+            };
             let output = program.run(&args, LIMITS, &mut |_| {}).await;
             let output = output.map_err(|error| format!("cannot be started: {error}"))?;
             match output.end {

@@ -1,6 +1,7 @@
 //! Runs the gateway: a hub for other programs, and the transport by which they reach it.
 //!
-//! `auth` authenticates callers, with the tokens of `own_authorization` too, `client_document` says
+//! `record` also keeps what one server answers, and `replay` answers from it. `auth` authenticates
+//! callers, with the tokens of `own_authorization` too, `client_document` says
 //! who we are as a client of authorization servers, `served` replaces the hub on a reload, `supervise` starts and stops servers, `watch` triggers
 //! reloads.
 
@@ -8,6 +9,8 @@ mod auth;
 mod caller_logins;
 mod client_document;
 mod own_authorization;
+mod record;
+mod replay;
 mod served;
 mod supervise;
 mod watch;
@@ -17,7 +20,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +34,7 @@ use capstan_config::{Config, GatewayLimits, Loaded};
 use capstan_gateway::http::{
     self, Anonymous, Bound, HttpLimits, HttpSettings, McpEndpoints, Routes, Site, Tls,
 };
-use capstan_gateway::{Gateway, stdio};
+use capstan_gateway::{Gateway, View, stdio};
 use capstan_hub::ports::{AuditLog, BoxFuture, CallerLogins};
 use capstan_hub::{Hub, HubBuilder};
 use capstan_model::{Caller, ServerState};
@@ -46,6 +49,7 @@ use crate::telemetry::Telemetry;
 use auth::{AuditLogins, GatewayAuth};
 use caller_logins::CallerSignIns;
 use client_document::ClientDocument;
+use record::Recorded;
 use served::Served;
 pub(crate) use supervise::Supervised;
 
@@ -100,6 +104,10 @@ impl Serve for Adapters {
     ) -> BoxFuture<'a, Result<(), AppError>> {
         Box::pin(serve(Arc::new(self.clone()), setup, selection, serving))
     }
+
+    fn replay<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<(), AppError>> {
+        Box::pin(async move { unless_gone(replay::serve(replay::read(file)?).await) })
+    }
 }
 
 /// Serves until told to stop, or until the client on our standard streams is gone.
@@ -111,15 +119,14 @@ async fn serve(
 ) -> Result<(), AppError> {
     let Serving { face, stop, ready } = serving;
     let mut stopping = stop().shared();
+    let only = match &face {
+        Face::Record(recording) => Some(record::only(setup, recording)),
+        Face::Stdio { .. } | Face::Http(_) => None,
+    };
+    let setup = only.as_ref().unwrap_or(setup);
     let loaded = &*setup.loaded;
     // Binds first, so that no server is started if the address is not available.
-    let (transport, bound) = match face {
-        Face::Stdio { confirm } => (ClientTransport::Stdio(confirm), None),
-        Face::Http(face) => {
-            let bound = bind(&adapters.environment, &loaded.config, face).await?;
-            (ClientTransport::Http, Some(bound))
-        }
-    };
+    let Opened { transport, bound, recorded } = open(&adapters, setup, face).await?;
     let (mut hub, audit) = hub(&adapters, setup, transport)?;
     let access = access(&adapters, &loaded.config, bound.as_ref(), &mut hub).await?;
     let telemetry = Telemetry::start(&adapters.environment);
@@ -153,13 +160,14 @@ async fn serve(
             let hurried = hurried(Arc::clone(&gateway), stopping.clone(), stop);
             tokio::select! {
                 biased;
-                served = run(gateway, OverHttp::of(bound, access, loaded), (stopping, ready)) => served,
+                served = run(gateway, (OverHttp::of(bound, access, loaded), recorded.clone()), (stopping, ready)) => served,
                 () = hurried => Ok(()),
             }
         }
         Ok(ControlFlow::Break(())) => Ok(()),
         Err(failure) => Err(failure),
     };
+    let result = result.and(recorded.map_or(Ok(()), |recorded| recorded.save()));
     controlled.shutdown().await;
     // In parallel, and off the runtime's threads: there is no time to run one after the other.
     let told = tokio::task::spawn_blocking(move || telemetry.end());
@@ -170,6 +178,31 @@ async fn serve(
         audit.close();
     }
     result
+}
+
+/// The way to the gateway, before it has a hub.
+struct Opened {
+    transport: ClientTransport,
+    bound: Option<Bound>,
+    recorded: Option<Recorded>,
+}
+
+/// Opens the way by which clients reach the gateway.
+async fn open(adapters: &Adapters, setup: &Setup, face: Face) -> Result<Opened, AppError> {
+    let environment = &adapters.environment;
+    Ok(match face {
+        Face::Stdio { confirm } => {
+            Opened { transport: ClientTransport::Stdio(confirm), bound: None, recorded: None }
+        }
+        Face::Record(recording) => {
+            let recorded = Some(Recorded::new(environment, setup, recording)?);
+            Opened { transport: ClientTransport::Stdio(None), bound: None, recorded }
+        }
+        Face::Http(face) => {
+            let bound = Some(bind(environment, &setup.loaded.config, face).await?);
+            Opened { transport: ClientTransport::Http, bound, recorded: None }
+        }
+    })
 }
 
 /// Builds the authentication of callers over HTTP, and their logins to servers.
@@ -216,16 +249,21 @@ async fn hurried(gateway: Arc<Gateway>, stopping: Stopping, stop: fn() -> BoxFut
 /// Serves clients until told to stop, or until the only client is gone.
 async fn run(
     gateway: Arc<Gateway>,
-    over_http: Option<OverHttp>,
+    (over_http, recorded): (Option<OverHttp>, Option<Recorded>),
     (stop, ready): (Stopping, Announce<'_>),
 ) -> Result<(), AppError> {
     let watched = watch(Arc::clone(&gateway));
     match over_http {
         None => {
-            let (input, output) = stdio::streams::standard();
             // The process that started us; it may do what the operator's rules allow a client.
             let caller = Arc::new(Caller::anonymous());
-            let served = stdio::serve(gateway, caller, input, output, stop, DRAIN);
+            let served = async {
+                if let Some(recorded) = recorded {
+                    return recorded.serve(gateway, caller, stop).await;
+                }
+                let (input, output) = stdio::streams::standard();
+                stdio::serve(gateway, (caller, View::All), input, output, stop, DRAIN).await
+            };
             tokio::select! {
                 biased;
                 served = served => unless_gone(served),

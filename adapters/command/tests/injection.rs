@@ -49,6 +49,7 @@ fn settings() -> CommandSettings {
         secrets: Vec::new(),
         cwd: None,
         keeper: PathBuf::new(),
+        sandbox: None,
     };
     CommandSettings {
         name: "vault".parse().unwrap(),

@@ -4,7 +4,8 @@
 //! connection is made. [`Credentials`] authenticate requests;
 //! [`FetchedHeaders`] are credentials that come from elsewhere.
 //! `transport` sends: over `connection_pool` to this machine, through `reqwest` to all others, and
-//! `plain` reads whole answers. `download` fetches public documents.
+//! `plain` reads whole answers. `download` fetches public documents. [`SandboxProxy`] connects servers in
+//! a sandbox to the hosts that they may reach.
 
 mod address;
 mod address_guard;
@@ -17,6 +18,7 @@ mod unpack;
 mod plain;
 mod download;
 mod fetched_headers;
+mod sandbox_proxy;
 
 pub use address::WebAddress;
 pub use client::{Client, HttpError};
@@ -26,4 +28,5 @@ pub use fetched_headers::{FetchedHeaders, HeaderSource, Headers};
 pub use payload::Payload;
 pub use plain::{PlainRequest, PlainResponse};
 pub use reqwest::{Method, StatusCode, Url, header};
+pub use sandbox_proxy::{AllowedHost, Refused, SandboxProxy};
 pub use transport::{HttpBody, HttpRequest, HttpResponse, Target};

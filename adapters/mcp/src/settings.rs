@@ -13,6 +13,7 @@ use capstan_model::{Secret, ServerName};
 use capstan_safety::address::AddressPolicy;
 use capstan_safety::mask::Masker;
 
+use capstan_process::sandbox::Sandbox;
 use capstan_process::spawn::Launch;
 
 /// The smallest limit for the length of a server's message, in bytes.
@@ -54,6 +55,8 @@ pub struct StdioSettings {
     pub others: Others,
     /// The path of our own program, which runs as the keeper.
     pub keeper: PathBuf,
+    /// The sandbox of its process.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 /// Names of variables of our environment, by whether a server gets them.
@@ -200,6 +203,7 @@ impl StdioSettings {
             environment: &self.environment,
             cwd: self.cwd.as_deref(),
             keeper: &self.keeper,
+            sandbox: self.sandbox.as_deref(),
         }
     }
 }

@@ -46,6 +46,7 @@ fn server(command: &str, args: &[&str]) -> Arc<StdioServer> {
         elicitation: Elicitation::Off,
         others: Others::default(),
         keeper: PathBuf::from(env!("CARGO_BIN_EXE_capstan-stand-in")),
+        sandbox: None,
     }))
 }
 

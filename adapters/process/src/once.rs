@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use capstan_model::Secret;
@@ -13,6 +14,7 @@ use capstan_safety::mask::Masker;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::timeout;
 
+use crate::sandbox::Sandbox;
 use crate::spawn::{Exit, Keeper, Launch, SpawnError, find, spawn};
 
 /// How long the keeper may take to end the tree before it is killed itself.
@@ -37,6 +39,8 @@ pub struct Program {
     pub cwd: Option<PathBuf>,
     /// The path of our own program, which runs as the keeper.
     pub keeper: PathBuf,
+    /// The sandbox to run it in.
+    pub sandbox: Option<Arc<Sandbox>>,
 }
 
 /// The limits of one run.
@@ -130,6 +134,7 @@ impl Program {
             environment: &self.environment,
             cwd: self.cwd.as_deref(),
             keeper: &self.keeper,
+            sandbox: self.sandbox.as_deref(),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -10,6 +11,8 @@ use rustix::process::{Pid, Signal};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
 use crate::keeper::KEEPER;
+use crate::sandbox::Sandbox;
+use crate::sandbox::words::END;
 
 /// A program to start, with its arguments, environment and working directory.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +27,8 @@ pub struct Launch<'a> {
     pub cwd: Option<&'a Path>,
     /// The path of our own program, which runs as the keeper.
     pub keeper: &'a Path,
+    /// The sandbox to run it in.
+    pub sandbox: Option<&'a Sandbox>,
 }
 
 /// A started server, with its three streams.
@@ -40,11 +45,12 @@ pub struct Spawned {
 }
 
 /// The keeper's process. Dropping it ends the server.
-#[derive(Debug)]
 pub struct Keeper {
     child: Child,
     /// The keeper's process group, which may outlive the keeper.
     group: Option<Pid>,
+    /// Keeps the proxy of its sandbox open.
+    _outlet: Option<Box<dyn Send + Sync>>,
 }
 
 /// The way in which a program ended, or the keeper of one.
@@ -75,6 +81,17 @@ pub enum SpawnError {
     /// No such folder.
     #[error("its folder `{}` does not exist", .0.display())]
     NoFolder(PathBuf),
+    /// The private folder of a sandbox cannot be made.
+    #[error("the folder `{}` of its sandbox cannot be made: {cause}", folder.display())]
+    Private {
+        /// The folder.
+        folder: PathBuf,
+        /// The system's error.
+        cause: std::io::Error,
+    },
+    /// The proxy of a sandbox cannot be opened.
+    #[error("the proxy of its sandbox cannot be opened: {0}")]
+    Outlet(std::io::Error),
     /// The operating system refused to start the program.
     #[error("`{command}` could not be started: {cause}")]
     Refused {
@@ -89,15 +106,22 @@ pub enum SpawnError {
 pub fn spawn(launch: Launch<'_>) -> Result<Spawned, SpawnError> {
     let program = find(launch)?;
     let mut keeper = keeper_command(launch);
-    keeper.arg(KEEPER).arg(std::process::id().to_string()).arg(program).args(launch.args);
-    if let Some(cwd) = launch.cwd {
-        if !cwd.is_dir() {
-            return Err(SpawnError::NoFolder(cwd.to_owned()));
-        }
+    keeper.arg(KEEPER).arg(std::process::id().to_string());
+    if let Some(cwd) = launch.cwd.filter(|cwd| !cwd.is_dir()) {
+        return Err(SpawnError::NoFolder(cwd.to_owned()));
+    }
+    let search_path = launch.environment.get("PATH").map(|path| path.reveal().as_str());
+    let sandbox = launch.sandbox.map(|sandbox| sandbox.prepare(&program, search_path, launch.cwd));
+    let sandbox = sandbox.transpose()?;
+    // Without a folder of its own, a confined server works in its private one: ours may be any.
+    let cwd = launch.cwd.or(sandbox.as_ref().map(|sandbox| &*sandbox.home));
+    if let Some(cwd) = cwd {
         keeper.current_dir(cwd);
     }
+    keeper.args(sandbox.iter().flat_map(|sandbox| &sandbox.words)).arg(END);
+    keeper.arg(program).args(launch.args);
     // Programs trust `PWD`, so it is set to their working directory, whatever the environment says.
-    match launch.cwd.unwrap_or(Path::new(".")).canonicalize() {
+    match cwd.unwrap_or(Path::new(".")).canonicalize() {
         Ok(folder) => keeper.env("PWD", folder),
         Err(_) => keeper.env_remove("PWD"),
     };
@@ -105,7 +129,8 @@ pub fn spawn(launch: Launch<'_>) -> Result<Spawned, SpawnError> {
     let mut child = keeper.spawn().map_err(refused)?;
     match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
         (Some(stdin), Some(stdout), Some(stderr)) => {
-            Ok(Spawned { keeper: Keeper::new(child), stdin, stdout, stderr })
+            let guard = sandbox.and_then(|sandbox| sandbox.guard);
+            Ok(Spawned { keeper: Keeper::new(child, guard), stdin, stdout, stderr })
         }
         _ => Err(refused(std::io::Error::other("its streams are missing"))),
     }
@@ -174,9 +199,9 @@ pub fn find(launch: Launch<'_>) -> Result<PathBuf, SpawnError> {
 // === impl Keeper ===
 
 impl Keeper {
-    fn new(child: Child) -> Self {
+    fn new(child: Child, outlet: Option<Box<dyn Send + Sync>>) -> Self {
         let group = pid_of(&child);
-        Self { child, group }
+        Self { child, group, _outlet: outlet }
     }
 
     /// The keeper's process id, until the process is reaped.
@@ -207,6 +232,12 @@ impl Keeper {
     }
 }
 
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("child", &self.child).finish_non_exhaustive()
+    }
+}
+
 /// The process id of the child, until it is reaped.
 fn pid_of(child: &Child) -> Option<Pid> {
     child.id().and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw)
@@ -229,6 +260,9 @@ impl SpawnError {
                 format!("make it executable (`chmod +x {}`), or correct `command`", file.display())
             }
             Self::NoFolder(_) => format!("correct `cwd` under `[servers.{server}]`"),
+            Self::Private { .. } | Self::Outlet(_) => {
+                "make its folder writable, or free space on its disk".to_owned()
+            }
             Self::NoFile(_) | Self::Refused { .. } => {
                 format!("correct `command` under `[servers.{server}]`")
             }

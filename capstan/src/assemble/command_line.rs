@@ -30,6 +30,7 @@ pub(crate) fn server(
             secrets: settings.secrets,
             cwd: settings.cwd,
             keeper: settings.keeper,
+            sandbox: settings.sandbox,
         },
         args: settings.args,
         help: cli.help.clone(),

@@ -11,7 +11,9 @@
 
 #[path = "../leftovers/mod.rs"]
 mod leftovers;
+mod record;
 mod remote;
+mod sandbox;
 mod screen;
 mod stdio;
 mod http;

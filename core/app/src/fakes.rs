@@ -232,6 +232,10 @@ impl Machine for FakeMachine {
         ready(Some("v16.2.0".to_owned())).boxed()
     }
 
+    fn check_sandbox(&self) -> BoxFuture<'_, Result<(), String>> {
+        ready(Err("this kernel has no Landlock".to_owned())).boxed()
+    }
+
     fn check_database(&self) -> BoxFuture<'_, Result<Vec<PathBuf>, String>> {
         ready(Ok(Vec::new())).boxed()
     }

@@ -2,7 +2,7 @@
 //!
 //! [`api`] has the operations on servers, run here or in a running gateway. The services beside it
 //! work on files and state: [`Configs`], [`Clients`], [`Registries`], [`Doctor`],
-//! [`PendingApprovals`], [`Gateways`], [`Secrets`], [`Usage`], [`CallerTokens`], [`Accounts`]; [`chat`] runs conversations with a model; [`reload`] changes the configuration of a running
+//! [`PendingApprovals`], [`Gateways`], [`Secrets`], [`Usage`], [`CallerTokens`], [`Accounts`]; [`chat`] runs conversations with a model; [`cassette`] records servers; [`reload`] changes the configuration of a running
 //! gateway. [`hub_settings`] and [`server_settings`] translate a configuration. Services decide; ports reach files, sockets and time, and the binary implements them
 //! with the adapters.
 //!
@@ -10,6 +10,7 @@
 //! a port.
 
 pub mod api;
+pub mod cassette;
 pub mod chat;
 pub mod hub_settings;
 pub mod reload;

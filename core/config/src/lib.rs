@@ -15,7 +15,6 @@ mod units;
 mod url;
 mod fields;
 pub mod settings;
-mod unsupported;
 mod read;
 pub mod merge;
 mod redact;
@@ -37,8 +36,8 @@ pub use settings::overrides::ToolOverrides;
 pub use settings::rule::{OrderedRule, Reach, Rule, Rules};
 pub use settings::server::{
     CliProgram, ClientAuth, CloudAccount, EffectLists, Fallback, Grant, Idle, IdlePolicy, Kind,
-    OAuth, OAuthConfig, OpenApi, Preset, Program, Protocol, ProviderKind, RESTRICTING_KEYS,
-    References, Remote, Server, ServerEntry, Start, ToolList,
+    NetHost, OAuth, OAuthConfig, OpenApi, Preset, Program, Protocol, ProviderKind,
+    RESTRICTING_KEYS, References, Remote, Sandbox, Server, ServerEntry, Start, ToolList,
 };
 pub use settings::{
     AccessSetting, Audit, AuditArguments, AuditOnFull, Auth, AuthProvider, BearerToken,

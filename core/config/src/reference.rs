@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use serde_json::Value;
 
 use crate::schema::schema;
-use crate::unsupported::{In, ROWS};
 
 /// The names of keys in the files of other programs.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -136,7 +135,6 @@ pub fn reference() -> String {
     rates(&mut page, &schema);
     forms(&mut page, &schema);
     variables(&mut page);
-    refused(&mut page);
     page
 }
 
@@ -235,21 +233,6 @@ fn variables(page: &mut String) {
     );
     for (name, others, sets) in VARIABLES {
         let _ = writeln!(page, "| `{name}` | {others} | {sets} |");
-    }
-}
-
-fn refused(page: &mut String) {
-    page.push_str(
-        "\n## Not in this version\n\nThese keys ask for restrictions that this version does not \
-         support. They are refused, not ignored: the server fails, or, outside a server, the whole \
-         configuration.\n\n| key | asks for |\n|---|---|\n",
-    );
-    for row in ROWS {
-        let path = match row.table {
-            In::Top => "",
-            In::Server => "servers.NAME.",
-        };
-        let _ = writeln!(page, "| `{path}{}` | {} |", row.key, row.meaning);
     }
 }
 

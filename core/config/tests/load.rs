@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use capstan_config::NativeFiles;
 use capstan_config::{
-    IdlePolicy, Kind, Loaded, Problem, Program, Protocol, Scope, Server, Severity, SourceFile,
-    Surroundings, ToolList, load,
+    IdlePolicy, Kind, Loaded, Problem, Program, Protocol, Sandbox, Scope, Server, Severity,
+    SourceFile, Surroundings, ToolList, load,
 };
 use capstan_model::{Naming, ServerName, Trust, Verdict};
 
@@ -213,13 +213,55 @@ fn variables_that_hijack_a_process_refuse_the_server() {
 
 #[test]
 fn a_restriction_that_is_not_in_force_refuses_the_server_or_everything() {
-    for key in ["sandbox = { network = false }", "sandbox = true"] {
-        let errors = refused(&format!("[servers.x]\nurl = \"https://h\"\n{key}"));
-        assert!(errors[0].message.contains("does not enforce"), "{key}: {errors:?}");
-    }
     for text in ["[gateway.auth]\nproviders = [\"bearer\"]", "[screen]\nmask = true"] {
         assert_eq!(load_text(text).fatal().count(), 1, "{text}");
     }
+}
+
+/// The sandbox of a program with these keys.
+fn sandbox(keys: &str) -> Option<Sandbox> {
+    server(&format!("[servers.x]\ncommand = \"run\"\n{keys}")).sandbox
+}
+
+#[test]
+fn a_sandbox_is_read_and_on_by_default_for_sandboxed_trust() {
+    assert_eq!(sandbox(""), None);
+    assert_eq!(sandbox("trust = \"trusted\""), None);
+    assert_eq!(sandbox("sandbox = true"), Some(Sandbox::on()));
+    assert_eq!(sandbox("trust = \"sandboxed\"\nexpose = []"), Some(Sandbox::on()));
+    let text =
+        "[servers.x]\ncommand = \"run\"\ntrust = \"sandboxed\"\nexpose = []\nsandbox = false";
+    let off = load_text(text);
+    assert!(off.config.servers[0].status.as_ref().unwrap().confinement().is_none());
+    assert!(off.problems[0].message.contains("is not confined"), "{:?}", off.problems);
+    let table = "sandbox = { read = [\"~/a\"], write = [\"/b\"], net = [\"H.test\", \"*.i.test:1\"], \
+                 processes = 20, memory = \"1GiB\", open_files = 100, file_size = \"1MiB\" }";
+    let read = sandbox(table).unwrap();
+    assert_eq!((read.read, read.write), (vec!["~/a".to_owned()], vec!["/b".to_owned()]));
+    let hosts: Vec<String> = read.net.iter().map(ToString::to_string).collect();
+    assert_eq!(hosts, ["h.test:443", "*.i.test:1"]);
+    let limits = (read.processes, read.memory, read.open_files, read.file_size);
+    assert_eq!(limits, (Some(20), Some(1 << 30), Some(100), Some(1 << 20)));
+    for bad in [
+        "sandbox = \"on\"",
+        "sandbox = { network = false }",
+        "sandbox = { read = \"/a\" }",
+        "sandbox = { net = [\"*\"] }",
+        "sandbox = { net = true }",
+        "sandbox = { processes = 1 }",
+        "sandbox = { open_files = 3 }",
+        "sandbox = { memory = \"1KiB\" }",
+        "sandbox = { enabled = \"yes\" }",
+    ] {
+        refused(&format!("[servers.x]\ncommand = \"run\"\n{bad}"));
+    }
+    let way = "sandbox = { net = [\"h.test\"] }\nnetworks = [\"10.0.0.0/8\"]";
+    assert!(sandbox(way).is_some());
+    for no_way in ["", "sandbox = true\n", "sandbox = { enabled = false, net = [\"h\"] }\n"] {
+        refused(&format!("[servers.x]\ncommand = \"run\"\n{no_way}networks = [\"10.0.0.0/8\"]"));
+    }
+    let errors = refused("[servers.x]\nurl = \"https://h\"\nsandbox = true");
+    assert!(errors[0].message.contains("sandbox"), "{errors:?}");
 }
 
 #[test]
@@ -251,7 +293,7 @@ fn names_are_prefixed_unless_a_server_says_otherwise() {
 
 #[test]
 fn keys_that_ask_for_nothing_are_accepted() {
-    server("[servers.x]\nurl = \"https://h\"\nsandbox = false");
+    assert_eq!(sandbox("sandbox = false").map(|sandbox| sandbox.enabled), Some(false));
     assert_eq!(load_text("[tools.authorization]\nenabled = false").problems, []);
 }
 

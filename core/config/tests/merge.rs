@@ -172,9 +172,39 @@ fn dec12_a_project_that_replaces_an_entry_keeps_what_the_user_forbids() {
     assert_eq!(server.trust, capstan_model::Trust::Sandboxed);
     assert_eq!(server.expose.as_deref(), Some(&["read".to_owned()][..]));
     assert_eq!(server.hide, ["secret"]);
+    assert_eq!(server.sandbox, Some(capstan_config::Sandbox::on()));
     assert_eq!(patterns(&server.permissions.deny), ["drop"]);
     assert_eq!(patterns(&server.permissions.ask), ["move"]);
     assert_eq!(patterns(&server.permissions.allow), ["*"]);
+}
+
+#[test]
+fn a_project_cannot_loosen_a_sandbox_and_may_add_one() {
+    let on = "sandbox = { read = [\"/a\"], net = [\"a.test\"] }";
+    let wide = "sandbox = { read = [\"/\"], net = [\"*.test.example\"] }";
+    for (user, project, read) in [
+        (on, wide, Some("/a")),
+        (on, "sandbox = false", Some("/a")),
+        (on, "", Some("/a")),
+        ("trust = \"trusted\"", on, Some("/a")),
+        ("sandbox = false", on, Some("/a")),
+        ("", "sandbox = false", None),
+        ("", "", None),
+    ] {
+        let entry = |keys: &str| format!("[servers.a]\ncommand = \"run\"\n{keys}");
+        let files = [
+            file(Scope::User, "user", &entry(user)),
+            file(Scope::Project, "project", &entry(project)),
+        ];
+        let loaded = load_files(&files);
+        let server = loaded.config.servers.values().next().unwrap().status.as_ref().unwrap();
+        let sandbox = server.confinement();
+        assert_eq!(
+            sandbox.map(|sandbox| sandbox.read.join(" ")).as_deref(),
+            read,
+            "{user} {project}"
+        );
+    }
 }
 
 #[test]

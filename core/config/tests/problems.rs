@@ -81,8 +81,8 @@ fn every_problem_of_a_file_is_reported_with_its_place_and_a_remedy() {
       remove `NODE_OPTIONS`; such variables are never passed to a server
     9:45 error [linear]: `servers.linear.env.KEY` needs the environment variable `NONE`, which is not set
       set it: `export NONE=…`, or give a default: `${NONE:-default}`
-    10:1 error [linear]: `servers.linear.sandbox` asks for a sandbox for the server's process, which this version does not enforce
-      remove `sandbox` if you do not need it
+    10:13 error [linear]: `servers.linear.sandbox.network` is not a known key
+      did you mean `net`?
     14:7 error [both]: `servers.both` has both `command` and `url`
       keep one of them, or define two servers
     18:1 error [fine]: `servers.fine.httpUrl` is not a known key

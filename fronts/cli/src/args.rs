@@ -14,6 +14,7 @@ mod login;
 mod options;
 mod pins;
 mod policy;
+mod record;
 mod registry;
 mod search;
 mod secret;
@@ -42,6 +43,7 @@ pub use login::{LoginArgs, LogoutArgs};
 pub use options::Options;
 pub use pins::PinsArgs;
 pub use policy::{FrontArg, PolicyCommand, PolicyReplayArgs, PolicyTestArgs, WhoArgs, WhyArgs};
+pub use record::{RecordArgs, ReplayArgs};
 pub use registry::{RegistryAddArgs, RegistryArgs, RegistryCommand, RegistrySearchArgs};
 pub use scan::ScanArgs;
 pub use search::SearchArgs;
@@ -110,6 +112,10 @@ pub enum Command {
     Chat(ChatArgs),
     /// Run the gateway: all servers behind one endpoint, over stdio or HTTP
     Serve(ServeArgs),
+    /// Record a server's answers in a file
+    Record(RecordArgs),
+    /// Serve the answers of a recording, as a server over stdio
+    Replay(ReplayArgs),
     /// Move a client's servers to Capstan
     Adopt(AdoptArgs),
     /// Import servers from other MCP clients

@@ -93,6 +93,8 @@ fn can_attach(command: &Command) -> bool {
         | Command::Login(_)
         | Command::Logout(_)
         | Command::Serve(_)
+        | Command::Record(_)
+        | Command::Replay(_)
         | Command::Why(_)
         | Command::Approvals(_)
         | Command::Acl(_)

@@ -106,7 +106,8 @@ pub async fn run(cli: Cli, services: Services) -> Exit {
     // editor.
     // In a conversation, Ctrl-C ends the answer and not the program.
     let talks = matches!(&cli.command, Command::Chat(chat) if !chat.print);
-    let ends_itself = talks || matches!(cli.command, Command::Serve(_) | Command::Edit(_));
+    let serves = matches!(cli.command, Command::Serve(_) | Command::Record(_));
+    let ends_itself = talks || serves || matches!(cli.command, Command::Edit(_));
     let result = tokio::select! {
         // Polled first, so that signals are handled before anything is started.
         biased;

@@ -1,9 +1,10 @@
 //! Port with which `capstan serve` runs a gateway.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use capstan_app::cassette::Recording;
 use capstan_app::{AppError, Selection, Setup};
 use capstan_config::Confirm;
 use capstan_hub::Hub;
@@ -18,6 +19,9 @@ pub trait Serve: Send + Sync {
         selection: &'a Selection,
         serving: Serving<'a>,
     ) -> BoxFuture<'a, Result<(), AppError>>;
+
+    /// Answers one client over our standard streams, from a recording.
+    fn replay<'a>(&'a self, file: &'a Path) -> BoxFuture<'a, Result<(), AppError>>;
 }
 
 /// The settings and callbacks of a gateway.
@@ -39,6 +43,8 @@ pub enum Face {
         /// configuration decides.
         confirm: Option<Confirm>,
     },
+    /// One client of one server, over our standard streams, and a recording of it.
+    Record(Recording),
     /// Many clients, over HTTP.
     Http(HttpFace),
 }

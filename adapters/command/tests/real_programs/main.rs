@@ -69,6 +69,7 @@ fn settings(documented: &Documented, only: Option<&str>, depth: u32) -> CommandS
         secrets: Vec::new(),
         cwd: Some(std::env::temp_dir()),
         keeper: PathBuf::from(env!("CARGO_BIN_EXE_capstan-command-keeper")),
+        sandbox: None,
     };
     CommandSettings {
         name: "s".parse().unwrap(),

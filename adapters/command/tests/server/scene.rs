@@ -155,6 +155,7 @@ fn settings(program: &Path, folder: &Path) -> CommandSettings {
         secrets: vec![Secret::new("hunter22".to_owned())],
         cwd: Some(folder.to_owned()),
         keeper: PathBuf::from(env!("CARGO_BIN_EXE_capstan-command-keeper")),
+        sandbox: None,
     };
     CommandSettings {
         name: "s".parse().unwrap(),

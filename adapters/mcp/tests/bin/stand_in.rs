@@ -54,6 +54,7 @@ fn hub(arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
         elicitation: Elicitation::Off,
         others: Others::default(),
         keeper: std::env::current_exe()?,
+        sandbox: None,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(serve(settings))

@@ -70,6 +70,7 @@ pub(crate) fn settings(command: &str, args: &[&str]) -> StdioSettings {
         elicitation: Switch::Offered,
         others: Others::default(),
         keeper: PathBuf::from(env!("CARGO_BIN_EXE_capstan-stand-in")),
+        sandbox: None,
     }
 }
 

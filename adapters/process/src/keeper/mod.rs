@@ -8,11 +8,12 @@
 //! - adopts every orphan of the tree (Linux: subreaper),
 //! - watches the hub and ends the whole tree when the hub is gone or requests it.
 //!
-//! It does not forward data: the server inherits the hub's pipes.
+//! It does not forward data: the server inherits the hub's pipes. A server with a sandbox gets it here
+//! ([`crate::sandbox`]).
 
 mod tree;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitCode};
@@ -24,8 +25,15 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use crate::sandbox::bridge::Bridge;
+use crate::sandbox::words::{END, Words};
+use crate::sandbox::{CONFINED, confined, namespaces};
+
 /// The first argument that makes our binary a keeper.
 pub const KEEPER: &str = "__keeper";
+
+/// The file of this very program, even if it was replaced meanwhile.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// How long the tree may take to end after it is asked to.
 const GRACE: Duration = Duration::from_millis(1500);
@@ -41,9 +49,15 @@ const NOT_STARTED: u8 = 127;
 
 /// Runs as the keeper of `COMMAND ARGS…` for the hub with the process id `HUB`.
 ///
-/// `arguments` are those after [`KEEPER`]: `HUB COMMAND ARGS…`.
+/// `arguments` are those after [`KEEPER`]: `HUB [SANDBOX…] -- COMMAND ARGS…`. With the first one
+/// `confined`, this process is one that a keeper has started, and becomes the server.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
-    match keep(arguments) {
+    let mut arguments = arguments.peekable();
+    let ended = match arguments.next_if(|first| first == CONFINED) {
+        Some(_) => confined::run(arguments).map(|never| match never {}),
+        None => keep(arguments),
+    };
+    match ended {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             // The hub reads this as the last output of the server.
@@ -58,14 +72,24 @@ fn keep(mut arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
     let usage = || io::Error::other("the keeper is started by capstan itself");
     let hub = arguments.next().and_then(|hub| hub.to_str()?.parse().ok()).ok_or_else(usage)?;
     let hub = Pid::from_raw(hub).ok_or_else(usage)?;
+    let sandbox = Words::read(&mut arguments)?;
     let command = arguments.next().ok_or_else(usage)?;
     tree::adopt_orphans()?;
+    // Before there is a second thread: the kernel then refuses new user namespaces.
+    let bridge = sandbox.as_ref().map(enter).transpose()?.flatten();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let watch = HubWatch::new(hub)?;
         let mut signals = Signals::new()?;
-        let child = start(command, arguments)?;
+        let mut start = match &sandbox {
+            Some(sandbox) => start_confined(sandbox, command, bridge.as_ref()),
+            None => program(command),
+        };
+        let child = start.args(arguments).spawn()?;
         release_pipes()?;
+        if let Some(bridge) = bridge {
+            tokio::spawn(bridge.run());
+        }
         signals.wait_for_end(child, watch).await
     })
 }
@@ -74,8 +98,25 @@ fn keep(mut arguments: impl Iterator<Item = OsString>) -> io::Result<u8> {
     clippy::disallowed_methods,
     reason = "the environment was stripped when the keeper itself was started"
 )]
-fn start(command: OsString, arguments: impl Iterator<Item = OsString>) -> io::Result<Child> {
-    Command::new(command).args(arguments).spawn()
+fn program(command: impl AsRef<OsStr>) -> Command {
+    Command::new(command)
+}
+
+/// Enters the namespaces of a sandbox, and opens the way to its proxy, if it has one.
+fn enter(sandbox: &Words) -> io::Result<Option<Bridge>> {
+    let within = |error| io::Error::other(format!("its sandbox cannot be set up: {error}"));
+    namespaces::enter().map_err(within)?;
+    sandbox.socket.as_deref().map(Bridge::new).transpose().map_err(within)
+}
+
+/// The command that restricts itself and then becomes the server.
+fn start_confined(sandbox: &Words, server: OsString, bridge: Option<&Bridge>) -> Command {
+    let mut command = program(OWN_PROGRAM);
+    command.arg(KEEPER).arg(CONFINED).args(sandbox.write()).arg(END).arg(server);
+    if let Some(bridge) = bridge {
+        command.envs(bridge.variables());
+    }
+    command
 }
 
 /// Closes the keeper's ends of the pipes between hub and server.

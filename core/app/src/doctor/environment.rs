@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use capstan_config::SourceFile;
+use capstan_config::{ServerEntry, SourceFile};
 
 use super::{Check, Doctor};
 use crate::gateways::runtime_folder;
@@ -43,9 +43,36 @@ impl Doctor {
             }
         };
         checks.extend([self.control(), address, self.keyring(), self.clock()]);
+        checks.extend(self.sandbox(setup).await);
         checks.push(self.database().await);
         checks.push(self.audit_log(setup));
         checks
+    }
+
+    /// Checks that this system can confine programs, if a server is to be confined.
+    async fn sandbox(&self, setup: &Setup) -> Option<Check> {
+        const NAME: &str = "sandbox";
+        let servers = setup.loaded.config.servers.values();
+        let is_confined = |entry: &&ServerEntry| {
+            entry.usable().is_some_and(|server| server.confinement().is_some())
+        };
+        let confined: Vec<String> =
+            servers.filter(is_confined).map(|entry| format!("`{}`", entry.name)).collect();
+        if confined.is_empty() {
+            return None;
+        }
+        let names = confined.join(", ");
+        Some(match self.machine.check_sandbox().await {
+            Ok(()) => Check::ok(
+                NAME,
+                format!("this system confines {names}: Landlock, seccomp, a network namespace"),
+            ),
+            Err(reason) => Check::error(
+                NAME,
+                format!("{names} cannot start: {reason}"),
+                "use a system that has it; `sandbox = false` runs the server without protection",
+            ),
+        })
     }
 
     /// Reports running gateways and, without `XDG_RUNTIME_DIR`, the folder of their control

@@ -60,6 +60,12 @@ pub trait Machine: Send + Sync {
     /// The output of `COMMAND --version`; `None` if it fails or takes too long.
     fn version<'a>(&'a self, command: &'a str) -> BoxFuture<'a, Option<String>>;
 
+    /// Runs a program in a sandbox.
+    ///
+    /// # Errors
+    /// The reason why this system cannot confine programs.
+    fn check_sandbox(&self) -> BoxFuture<'_, Result<(), String>>;
+
     /// Opens the state database; returns the damaged ones that were kept, oldest first.
     ///
     /// # Errors

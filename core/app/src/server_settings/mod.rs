@@ -4,6 +4,7 @@
 //! The binary passes them to the adapter for the server's kind, and decides nothing.
 
 mod environment;
+mod sandbox;
 mod secrets;
 
 use capstan_config::{Config, Kind, Program, Server, ServerEntry};
@@ -13,6 +14,7 @@ use capstan_safety::address::AddressPolicy;
 use capstan_safety::command;
 
 pub use environment::{RootFolder, roots, variables, withheld};
+pub use sandbox::{SandboxFolders, sandbox_folders};
 pub use secrets::{document_secrets, program_secrets, remote_secrets};
 
 /// Maximum size of a program's output that is kept, in bytes.

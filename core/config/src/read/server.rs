@@ -8,15 +8,14 @@ use capstan_model::ServerName;
 use super::kind;
 use crate::fields::Fields;
 use crate::merge::environment::EnvSettings;
-use crate::settings::server::oauth;
 use crate::settings::server::{
     DEFAULT_STARTUP_TIMEOUT, DEFAULT_TIMEOUT, Idle, Kind, References, Server, ToolList,
 };
+use crate::settings::server::{oauth, sandbox};
 use crate::show;
 use crate::source::Dialect;
 use crate::source::problem::Problem;
 use crate::source::tree::Table;
-use crate::unsupported::{self, In};
 
 /// Words of the command line; a server of that name is confusing, so it gets a warning.
 const COMMAND_WORDS: &[&str] = &[
@@ -46,8 +45,10 @@ const COMMAND_WORDS: &[&str] = &[
     "prompt",
     "prompts",
     "read",
+    "record",
     "registry",
     "remove",
+    "replay",
     "resources",
     "scan",
     "search",
@@ -111,7 +112,6 @@ impl Limit {
 ///
 /// The caller must check the report: a server whose entry has an error is never used.
 pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server> {
-    unsupported::check(&mut fields, In::Server);
     let reached = kind::read(&mut fields);
     let (kind, target) = reached.map(|kind::Reached { kind, target }| (kind, target)).unzip();
     match fields.peek("trust").and_then(|entry| entry.node.as_text()) {
@@ -141,9 +141,28 @@ pub(crate) fn read(mut fields: Fields<'_, '_>, limits: Limits) -> Option<Server>
     );
     if let Some(server) = &mut server {
         limits.apply(&fields, server);
+        check_networks(&mut fields, server);
+        // Other programs' files mean the tools only by this word.
+        if server.sandbox.is_none() && server.references == References::Resolved {
+            server.sandbox = sandbox::by_trust(server.trust, &server.kind);
+        }
     }
     fields.finish();
     server
+}
+
+/// Refuses networks of a program that has no way to them.
+fn check_networks(fields: &mut Fields<'_, '_>, server: &Server) {
+    let is_program = matches!(server.kind, Kind::Stdio(_) | Kind::Cli(_));
+    let has_hosts = server.confinement().is_some_and(|sandbox| !sandbox.net.is_empty());
+    if is_program && fields.has("networks") && !has_hosts {
+        let message = format!(
+            "`{}` is only for servers with an address, and for hosts of a sandbox",
+            fields.key("networks")
+        );
+        let help = "remove it, or list hosts: `sandbox = { net = [\"…\"] }`";
+        fields.problem("networks", Problem::error(message).help(help));
+    }
 }
 
 /// True if an entry is enabled; the rest of it is not checked.
@@ -213,12 +232,21 @@ fn warn_sandboxed(fields: &mut Fields<'_, '_>, kind: Option<&Kind>) {
         let help = "list the tools it may offer: `expose = [\"…\"]`";
         fields.problem("trust", Problem::warning(message).help(help));
     }
+    let is_native = fields.report().file.dialect == Some(Dialect::Native);
+    let is_on = fields.peek("sandbox").and_then(|entry| entry.node.as_bool());
+    if is_native && is_on != Some(false) {
+        return;
+    }
     if matches!(kind, Some(Kind::Stdio(_) | Kind::Cli(_))) {
         let message = format!(
-            "`{}` limits the server's tools and questions; this version does not confine its process",
+            "`{}` limits the server's tools and questions here; its process is not confined",
             fields.key("trust")
         );
-        let help = "if it must not read your files, start it in a sandbox";
+        let help = if is_native {
+            "remove `sandbox = false` to run it in a sandbox"
+        } else {
+            "to run it in a sandbox, import it (`capstan import`) and set `sandbox = true`"
+        };
         fields.problem("trust", Problem::warning(message).help(help));
     }
 }

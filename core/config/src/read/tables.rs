@@ -12,7 +12,6 @@ use crate::settings::rate::{self, RateSetting};
 use crate::settings::rule::{Reach, Rules, Subject};
 use crate::settings::{audit, flows, mcp, model, screen, search, tools};
 use crate::source::expand::MissingEnv;
-use crate::unsupported::{self, In};
 
 /// The tables of one file.
 #[derive(Debug, Default)]
@@ -48,7 +47,6 @@ impl OneOf for DefaultRule {
 /// Reads the tables of a file; `fields` is the file itself.
 pub(super) fn read(fields: &mut Fields<'_, '_>) -> Tables {
     let mut tables = Tables::default();
-    unsupported::check(fields, In::Top);
     if let Some(mut nested) = fields.nested("permissions") {
         tables.rules = Rules::read(&mut nested, Subject::ToolsAndQuestions);
         tables.default = Setting::read::<DefaultRule>(&mut nested, "default");

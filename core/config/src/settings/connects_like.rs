@@ -96,6 +96,8 @@ mod tests {
             format!("{plain}enabled = false\n"),
             format!("{plain}trust = \"sandboxed\"\n"),
             format!("{plain}roots = [\"sub\"]\n"),
+            format!("{plain}sandbox = true\n"),
+            format!("{plain}sandbox = {{ net = [\"a.test\"] }}\n"),
             format!("{plain}elicitation = false\n"),
         ] {
             assert!(!alike(plain, &other), "{other}");

@@ -68,6 +68,9 @@ fn finish(one: &mut One<'_>) {
         (Some(true), _) => {
             let node = Node::yes(one.span("sandboxEnabled"));
             one.put("sandbox", "sandboxEnabled", node);
+            if one.raw.get("sandbox").is_some() {
+                one.note("sandbox", "its server is confined to what every program needs; import it, and list files and hosts under `sandbox`");
+            }
         }
         (Some(false), _) | (None, None) => {}
         (None, Some(_)) => one.note("sandbox", "it applies only with `sandboxEnabled`"),

@@ -33,6 +33,7 @@ mod policy;
 pub(crate) mod prompt;
 mod prompts;
 mod read;
+mod record;
 mod registry;
 mod reload;
 mod remove;
@@ -88,6 +89,8 @@ pub(crate) async fn run(context: &Context, cli: &Cli) -> Result<Exit, AppError> 
         Command::Login(args) => login::run(context, args).await,
         Command::Logout(args) => logout::run(context, args).await,
         Command::Serve(args) => serve::run(context, args).await,
+        Command::Record(args) => record::run(context, args).await,
+        Command::Replay(args) => record::replay(context, args).await,
         Command::Reload => reload::run(context).await,
         Command::Why(args) => why::run(context, args).await,
         Command::Approvals(args) => approvals::run(context, args).await,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use capstan_gateway::View;
 use capstan_gateway::stdio::serve;
 use capstan_gateway::stdio::streams::Outlet;
 use capstan_model::Caller;
@@ -55,7 +56,7 @@ async fn a_client_that_closes_its_side_after_hours_is_checked_a_few_times_a_seco
     let output = Reader(Arc::clone(&checks));
     let served = tokio::spawn(serve(
         Arc::clone(&harness.gateway),
-        Arc::new(Caller::anonymous()),
+        (Arc::new(Caller::anonymous()), View::All),
         input,
         output,
         pending(),

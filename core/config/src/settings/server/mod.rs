@@ -10,6 +10,7 @@ pub(crate) mod openapi;
 pub(crate) mod preset;
 pub(crate) mod networks;
 pub(crate) mod patterns;
+pub(crate) mod sandbox;
 pub(crate) mod words;
 
 use std::time::Duration;
@@ -24,6 +25,7 @@ use self::networks::Networks;
 use self::oauth::OAuthTable;
 use self::openapi::OpenApiSchema;
 use self::patterns::{EffectTable, Globs};
+use self::sandbox::SandboxForm;
 use self::words::Transport;
 use super::define::keys;
 use super::flows::{TagLists, TagTable};
@@ -39,6 +41,7 @@ pub use self::idle::{Idle, IdlePolicy};
 pub use self::kind::{CliProgram, Fallback, Kind, Preset, Program, Remote};
 pub use self::oauth::{ClientAuth, Grant, OAuthConfig};
 pub use self::patterns::EffectLists;
+pub use self::sandbox::{NetHost, Sandbox};
 pub use self::words::{OAuth, Protocol, References, Start};
 pub use super::openapi::OpenApi;
 
@@ -138,9 +141,9 @@ keys! {
         max_idle_timeout: DurationSchema = "5m";
     }
     keys {
-        /// The trust in the server. `trusted`: its annotations of tools count, and its address is not checked. `sandboxed`: it offers only the tools under `expose`, and it cannot ask questions.
+        /// The trust in the server. `trusted`: its annotations of tools count, and its address is not checked. `sandboxed`: it offers only the tools under `expose`, and it cannot ask questions; a program runs in a `sandbox`.
         trust: Trust = Trust::Untrusted;
-        /// Private networks in which the server may be reached, in CIDR notation or as single addresses. Link-local addresses and this machine need their own entries.
+        /// Private networks in which the server may be reached, or which it may reach from its `sandbox`, in CIDR notation or as single addresses. Link-local addresses and this machine need their own entries.
         networks: Vec<Network> as Networks = Vec::new();
         /// The only tools to offer, by bare name or pattern.
         expose: Vec<String> as Globs;
@@ -166,6 +169,8 @@ keys! {
         elicitation: bool;
         /// Folders to announce to the server as roots, in addition to the project in which Capstan was started.
         roots: Vec<String> = Vec::new();
+        /// Confine the process of the server: `true`, or a table of what it may reach. On by default for `trust = "sandboxed"`, else off. Linux only.
+        sandbox: Sandbox as SandboxForm;
         /// The era of MCP: detect it (`auto`), with a handshake (`legacy`), or without (`modern`).
         protocol: Protocol = Protocol::Auto;
         /// The names of its tools and prompts for clients and models: `server__tool`, `mcp__server__tool`, or `tool` for the first server that has it. Rules and IDs do not depend on this.
@@ -191,7 +196,6 @@ pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
     ("headers", WITH_HEADERS),
     ("headers_helper", REMOTES),
     ("auth_provider", REMOTES),
-    ("networks", WITH_HEADERS),
     ("oauth", REMOTES),
     ("oauth_config", REMOTES),
     ("login", REMOTES),
@@ -201,6 +205,7 @@ pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
     ("cli_depth", &[Transport::Cli]),
     ("cli_only", &[Transport::Cli]),
     ("tools", &[Transport::Cli]),
+    ("sandbox", PROGRAMS),
 ];
 
 /// The keys that restrict what a server may do or what may be done with it.
@@ -221,6 +226,7 @@ pub const RESTRICTING_KEYS: [&str; 16] = [
     "elicitation",
     "roots",
     "screen",
+    "sandbox",
 ];
 
 /// A server of the merged configuration.
@@ -257,6 +263,11 @@ impl Server {
     /// True if each caller of the gateway uses the server with an account of its own.
     pub fn is_per_caller(&self) -> bool {
         self.login.as_deref() == Some(PER_CALLER)
+    }
+
+    /// The sandbox of its process, if it has one.
+    pub fn confinement(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref().filter(|sandbox| sandbox.enabled)
     }
 }
 
@@ -305,6 +316,12 @@ impl ServerEntry {
             (Trust::Untrusted, _) | (_, Trust::Untrusted) => Trust::Untrusted,
             (Trust::Trusted, Trust::Trusted) => Trust::Trusted,
         };
+        // A sandbox of the user's own entry stays as it is.
+        if let Some(sandbox) = replaced.sandbox.as_ref().filter(|sandbox| sandbox.enabled) {
+            server.sandbox = Some(sandbox.clone());
+        } else if server.sandbox.is_none() {
+            server.sandbox = sandbox::by_trust(server.trust, &server.kind);
+        }
         if replaced.trust == Trust::Trusted {
             return None;
         }

@@ -69,8 +69,8 @@ pub(crate) enum Event {
 // === impl Conversation ===
 
 impl Conversation {
-    pub(crate) fn new(gateway: Arc<Gateway>, caller: Arc<Caller>) -> Self {
-        let mut context = gateway.session_context(caller, View::All);
+    pub(crate) fn new(gateway: Arc<Gateway>, caller: Arc<Caller>, view: View) -> Self {
+        let mut context = gateway.session_context(caller, view);
         context.described = Some(Arc::default());
         Self {
             gateway,

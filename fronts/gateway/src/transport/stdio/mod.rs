@@ -22,8 +22,8 @@ use capstan_model::Caller;
 use tokio::io::AsyncRead;
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::Gateway;
 use crate::gateway::shutdown::LAST_WORDS;
+use crate::{Gateway, View};
 use conversation::Conversation;
 use lines::{Line, Lines};
 use streams::Outlet;
@@ -46,14 +46,14 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// If reading from or writing to the client fails.
 pub async fn serve(
     gateway: Arc<Gateway>,
-    caller: Arc<Caller>,
+    (caller, view): (Arc<Caller>, View),
     input: impl AsyncRead + Unpin,
     mut output: impl Outlet,
     stop: impl Future<Output = ()>,
     ending: Duration,
 ) -> io::Result<()> {
     gateway.own.store(true, Ordering::Relaxed);
-    let mut talk = Conversation::new(Arc::clone(&gateway), caller);
+    let mut talk = Conversation::new(Arc::clone(&gateway), caller, view);
     let mut lines = Lines::new(input, MAX_LINE);
     let result = carry(&mut talk, &mut lines, &mut output, stop, ending).await;
     talk.leave();
