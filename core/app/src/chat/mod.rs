@@ -1,6 +1,7 @@
 //! Conversations with a language model that calls the tools of servers.
 //!
 //! [`Chat`] runs the turns of a conversation; `toolbox` offers tools and calls them on the road;
+//! `talk` is a conversation with a model that a person can change;
 //! `parts` turns results of servers into parts of messages; [`Conversation`] is what was said, kept
 //! line by line in a [`ConversationStore`]; `compaction` shortens it before the model's limit.
 //!
@@ -10,6 +11,7 @@ mod compaction;
 mod conversation;
 mod engine;
 mod parts;
+mod talk;
 mod toolbox;
 #[cfg(test)]
 mod tests;
@@ -17,4 +19,5 @@ mod tests;
 pub use conversation::{Conversation, ConversationStore};
 pub use engine::{CallReport, Chat, ChatLimits, Outcome, TurnEvent, Watch};
 pub use parts::{MAX_INLINE, inlined, of_prompt, of_resource, of_tool, summary};
+pub use talk::{Talk, TalkParts};
 pub use toolbox::{HubToolbox, Offer, ToolAnswer, Toolbox};
