@@ -1,10 +1,12 @@
-//! Logging, always to stderr.
+//! Logging to stderr, or to the screen while one is drawn.
 
 use std::fmt;
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
 
 use capstan_app::Environment;
 use capstan_safety::clean::visible;
+use capstan_terminal::LogSink;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
 use tracing_subscriber::EnvFilter;
@@ -66,8 +68,8 @@ pub(crate) fn start(environment: &Environment, format: Format, detail: Detail) {
             EnvFilter::new(usual)
         }
     };
-    let colour = std::io::stderr().is_terminal() && environment.variable("NO_COLOR").is_none();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colour = io::stderr().is_terminal() && environment.variable("NO_COLOR").is_none();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(|| Stream);
     match format {
         Format::Short if detail == Detail::Debug || asked.is_some() => {
             log.with_ansi(colour).without_time().init();
@@ -78,9 +80,36 @@ pub(crate) fn start(environment: &Environment, format: Format, detail: Detail) {
     }
 }
 
+/// Receives the lines of the log instead of stderr.
+static SINK: Mutex<Option<LogSink>> = Mutex::new(None);
+
+/// Sends the lines of the log to a sink, or to stderr again.
+pub(crate) fn divert(sink: Option<LogSink>) {
+    *SINK.lock().unwrap_or_else(PoisonError::into_inner) = sink;
+}
+
+/// The place where the log is written.
+struct Stream;
+
 /// Prints an error to stderr without the log, for when there is none.
 pub(crate) fn last_words(text: &str) {
-    drop(writeln!(std::io::stderr(), "error: {text}"));
+    drop(writeln!(io::stderr(), "error: {text}"));
+}
+
+// === impl Stream ===
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if let Some(sink) = &*SINK.lock().unwrap_or_else(PoisonError::into_inner) {
+            sink(&String::from_utf8_lossy(bytes));
+            return Ok(bytes.len());
+        }
+        io::stderr().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 // === impl AsWarnings ===
@@ -166,7 +195,7 @@ mod tests {
 
     #[test]
     fn nothing_that_is_logged_commands_the_terminal() {
-        let (mut reader, writer) = std::io::pipe().unwrap();
+        let (mut reader, writer) = io::pipe().unwrap();
         let log = tracing_subscriber::fmt()
             .with_ansi(false)
             .event_format(AsWarnings { colour: false })

@@ -11,6 +11,7 @@ mod audit;
 mod caller_tokens;
 mod control;
 mod conversations;
+mod full_screen;
 mod logs;
 mod telemetry;
 mod warm_up;
@@ -32,12 +33,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use capstan_app::{
-    Accounts, CallerTokens, Clients, Doctor, Gateways, PendingApprovals, Registries,
+    Accounts, AppError, CallerTokens, Clients, Doctor, Gateways, PendingApprovals, Registries,
 };
 use capstan_cli::Services;
 use capstan_cli::args::{Command, LogFormat};
+use capstan_cli::conversing::{Converse, Ended};
 use capstan_cli::exit::Exit;
+use capstan_hub::ports::BoxFuture;
 use capstan_process::keeper;
+use capstan_terminal::End;
+use capstan_text::conversation::Conversing;
 use clap_complete::CompleteEnv;
 
 use crate::adapters::Adapters;
@@ -48,6 +53,7 @@ use crate::control::LocalSockets;
 use crate::conversations::ConversationFolder;
 use crate::editor::Editors;
 use crate::files::{CacheFolder, StateFolder};
+use crate::full_screen::FullScreen;
 use crate::logins::ServerLogins;
 use crate::machine::LocalMachine;
 use crate::models::WebModels;
@@ -161,5 +167,20 @@ fn services(adapters: &Arc<Adapters>) -> Services {
         }),
         models: Arc::new(WebModels),
         conversations: Arc::new(ConversationFolder(here())),
+        converse: Arc::new(FullScreen(here())),
+    }
+}
+
+impl Converse for FullScreen {
+    fn converse<'a>(
+        &'a self,
+        conversing: Conversing<'a>,
+    ) -> BoxFuture<'a, Result<Ended, AppError>> {
+        Box::pin(async move {
+            Ok(match self.hold(conversing).await? {
+                End::ByPerson => Ended::ByPerson,
+                End::BySignal => Ended::BySignal,
+            })
+        })
     }
 }

@@ -16,6 +16,8 @@ mod attach;
 mod chat;
 #[path = "terminal/edit.rs"]
 mod edit;
+#[path = "terminal/full_screen/mod.rs"]
+mod full_screen;
 #[path = "terminal/import.rs"]
 mod import;
 #[path = "terminal/login.rs"]
@@ -28,6 +30,7 @@ mod picture;
 
 use std::fs;
 use std::io::{Read, Write};
+use std::num::NonZeroU16;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -56,6 +59,15 @@ struct Seen {
     closed: bool,
 }
 
+// === impl Seen ===
+
+impl Seen {
+    fn resize(&mut self, rows: u16, cols: u16) {
+        let (rows, cols) = (NonZeroU16::new(rows).unwrap(), NonZeroU16::new(cols).unwrap());
+        self.screen.set_size(rows, cols);
+    }
+}
+
 // === impl Terminal ===
 
 impl Terminal {
@@ -64,7 +76,16 @@ impl Terminal {
     }
 
     fn start_with(world: &World, words: &str, variables: &[(&str, &str)]) -> Self {
-        let size = PtySize { rows: 24, cols: 80, ..PtySize::default() };
+        Self::start_sized(world, words, variables, (24, 80))
+    }
+
+    fn start_sized(
+        world: &World,
+        words: &str,
+        variables: &[(&str, &str)],
+        (rows, cols): (u16, u16),
+    ) -> Self {
+        let size = PtySize { rows, cols, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).unwrap();
         // Found in PATH, as a user types it.
         let mut command = CommandBuilder::new("capstan");
@@ -84,6 +105,7 @@ impl Terminal {
         let mut output = pair.master.try_clone_reader().unwrap();
         let keyboard = pair.master.take_writer().unwrap();
         let seen = Arc::new(Mutex::new(Seen::default()));
+        seen.lock().unwrap().resize(rows, cols);
         let filled = Arc::clone(&seen);
         thread::spawn(move || {
             let mut piece = [0; 4096];
@@ -97,6 +119,12 @@ impl Terminal {
             filled.lock().unwrap().closed = true;
         });
         Self { child, keyboard, seen, master: pair.master }
+    }
+
+    /// Gives the terminal another size.
+    fn resize(&self, rows: u16, cols: u16) {
+        self.seen.lock().unwrap().resize(rows, cols);
+        self.master.resize(PtySize { rows, cols, ..PtySize::default() }).unwrap();
     }
 
     /// What stands on the screen.

@@ -1,4 +1,4 @@
-//! A conversation with a model: typed lines, streamed answers, questions, Ctrl-C.
+//! A conversation line by line: typed lines, streamed answers, questions, Ctrl-C.
 
 use capstan_testkit::World;
 use capstan_testkit::model_api::{MODEL_KEY, ModelApi, ModelStep, StepEnd};
@@ -15,7 +15,7 @@ fn start(world: &World, api: &ModelApi, words: &str) -> Terminal {
         ("OPENAI_BASE_URL", url.as_str()),
         ("OPENAI_API_KEY", MODEL_KEY),
     ];
-    Terminal::start_with(world, &format!("chat --model openai/m {words}"), &variables)
+    Terminal::start_with(world, &format!("chat --plain --model openai/m {words}"), &variables)
 }
 
 fn count() -> ModelStep {
@@ -145,7 +145,7 @@ fn escapes_of_a_model_or_a_server_do_not_reach_the_terminal() {
 #[test]
 fn without_a_model_commands_work_and_messages_say_what_is_missing() {
     let world = world();
-    let mut terminal = Terminal::start(&world, "chat");
+    let mut terminal = Terminal::start(&world, "chat --plain");
     terminal.wait_for("no model is chosen");
     terminal.wait_for("/quit ends.");
     terminal.press("/mcp list\r");

@@ -17,10 +17,12 @@ use capstan_hub::Hub;
 use capstan_hub::catalog::Patience;
 use capstan_hub::ports::ToolIndex;
 use capstan_model::ServerName;
+use capstan_text::conversation::Output;
 
 use crate::args::{Options, ReadingArgs, WaitArgs};
 use crate::attach::Destination;
 use crate::commands::login;
+use crate::conversing::Converse;
 use crate::exit::Exit;
 use crate::person::Person;
 use crate::print::Printer;
@@ -79,6 +81,8 @@ pub struct Services {
     pub models: Arc<dyn Models>,
     /// Saved conversations.
     pub conversations: Arc<dyn ConversationStore>,
+    /// Draws conversations on the whole screen.
+    pub converse: Arc<dyn Converse>,
 }
 
 /// The context of a command.
@@ -109,6 +113,25 @@ impl Context {
         let (selection, print) = (options.selection(), Printer::new(options));
         let (debug, oauth_port) = (options.debug, options.mcp_oauth_port);
         Self { selection, app, print, destination, debug, oauth_port, hub: OnceLock::new() }
+    }
+
+    /// This context for a command whose output a screen shows. Both have one hub, which the original
+    /// closes.
+    pub(crate) fn on_screen(&self, output: Arc<dyn Output>) -> Self {
+        let hub = OnceLock::new();
+        if let Some(OwnHub { hub: own, purpose }) = self.hub.get() {
+            // The lock is new, so it is empty.
+            drop(hub.set(OwnHub { hub: Arc::clone(own), purpose: *purpose }));
+        }
+        Self {
+            selection: self.selection.clone(),
+            app: self.app.clone(),
+            print: Printer::for_screen(output),
+            destination: self.destination,
+            debug: self.debug,
+            oauth_port: self.oauth_port,
+            hub,
+        }
     }
 
     /// True if the command line requests that operations run in a gateway.

@@ -3,7 +3,7 @@
 //! Read in this order: [`args`] defines the grammar, `attach` chooses where a command runs,
 //! `context` is passed to every command, `commands` has one file per command, [`exit`] maps errors
 //! to exit codes. `print` and `spinner` print, `person` answers the questions of an operation,
-//! [`serving`] is the port that `serve` needs from the binary. Texts and input for people are in
+//! [`serving`] and [`conversing`] are the ports that `serve` and `chat` need from the binary. Texts and input for people are in
 //! `capstan-text`.
 //!
 //! **Invariant:** data goes to stdout, everything else to stderr; text from a server passes through
@@ -11,6 +11,7 @@
 
 pub mod args;
 pub mod serving;
+pub mod conversing;
 pub mod exit;
 mod context;
 mod commands;
@@ -27,6 +28,7 @@ mod fast_path;
 use std::ffi::OsString;
 
 use capstan_app::AppError;
+use capstan_text::screen::{has_person, stdout_is_terminal};
 use clap::{CommandFactory, FromArgMatches};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -52,7 +54,13 @@ pub fn parse(words: Vec<OsString>, typed: String) -> Result<Cli, Exit> {
     let command = Cli::command();
     let is_alias = words::has_alias(&command, &words);
     print::set_command(if is_alias { format!("{typed} mcp") } else { typed });
-    let words = words::normalise(&command, words::with_chat(&command, words));
+    let words = words::with_chat(&command, words);
+    let words = if has_person() && stdout_is_terminal() {
+        words::with_conversation(&command, words)
+    } else {
+        words
+    };
+    let words = words::normalise(&command, words);
     let words = options::normalise(&command, words);
     let wants_json = words.iter().any(|word| word == "--json");
     let print = if wants_json { Printer::json_only() } else { Printer::new(&Options::default()) };

@@ -103,7 +103,7 @@ impl Person {
 
     /// Asks the person whether to log in to a server that refused a request.
     pub(crate) async fn wants_to_log_in(&self, error: &AppError) -> bool {
-        if !has_person() || self.print.wants_json() {
+        if !has_person() || self.print.wants_json() || self.print.screen().is_some() {
             return false;
         }
         let Some(server) = &error.login else { return false };
@@ -160,6 +160,9 @@ impl Person {
             ByPerson::Nobody => ready(Answer::Nobody).boxed(),
             ByPerson::SaysYes => ready(Answer::Approved { extent: Extent::Once }).boxed(),
             ByPerson::Asked => {
+                if let Some(screen) = self.print.screen() {
+                    return screen.ask(Ask::Approve { question });
+                }
                 self.in_person(move || match confirm::ask(&mut Terminal, &question.into()) {
                     Approval::Yes(_, extent) => Answer::Approved { extent },
                     Approval::No(_) => Answer::Refused,
@@ -169,6 +172,9 @@ impl Person {
     }
 
     fn elicit(&self, form: Form) -> BoxFuture<'_, Answer> {
+        if let (Elicit::Ask, Some(screen)) = (&self.manner.elicit, self.print.screen()) {
+            return screen.ask(Ask::Elicit { form });
+        }
         let elicitation = Elicitation::from(form);
         match (&self.manner.elicit, &elicitation.want) {
             (Elicit::Ask, _) => {
@@ -216,6 +222,9 @@ impl Interact for Person {
     fn event(&self, event: Event) {
         let print = self.print.clone();
         match event {
+            Event::Progress { message: Some(message), .. } if self.print.screen().is_some() => {
+                print.note(&format!("… {message}"));
+            }
             Event::Problem { problem } => self.spinner.tell(move || print.problem(&problem)),
             Event::Status { text } => self.spinner.say(&text),
             Event::Progress { done, total, message } => {

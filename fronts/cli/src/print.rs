@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use capstan_app::AppError;
 use capstan_config::{Problem, Severity, SourceFile};
 use capstan_safety::clean::clean;
+use capstan_text::conversation::{Output, Printed};
 use capstan_text::diagnose;
 use capstan_text::screen::{stderr_is_terminal, stdout_is_terminal, width};
 use capstan_text::table::coloured_table;
@@ -19,9 +20,11 @@ use crate::args::Options;
 use crate::exit::ErrorJson;
 
 /// Prints data and notes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Printer {
     format: Format,
+    /// The screen that shows all output; `None` for the standard streams.
+    screen: Option<Arc<dyn Output>>,
 }
 
 /// The output format of data.
@@ -33,6 +36,9 @@ enum Format {
     Json,
 }
 
+/// Columns that a screen needs beside a table.
+const SCREEN_MARGIN: usize = 4;
+
 /// Tokens of an answer that a terminal shows at once.
 const MAX_SHOWN: u32 = 25_000;
 
@@ -43,20 +49,29 @@ const CYAN: Style = AnsiColor::Cyan.on_default();
 
 // === impl Printer ===
 
-#[expect(clippy::unused_self, reason = "stdout and stderr are global; the format is not")]
 impl Printer {
     pub(crate) fn new(options: &Options) -> Self {
         let format = if options.json { Format::Json } else { Format::Text };
-        Self { format }
+        Self { format, screen: None }
+    }
+
+    /// A printer for a screen.
+    pub(crate) fn for_screen(output: Arc<dyn Output>) -> Self {
+        Self { format: Format::Text, screen: Some(output) }
+    }
+
+    /// The screen that shows all output and asks all questions; `None` for the standard streams.
+    pub(crate) fn screen(&self) -> Option<&Arc<dyn Output>> {
+        self.screen.as_ref()
     }
 
     pub(crate) fn json_only() -> Self {
-        Self { format: Format::Json }
+        Self { format: Format::Json, screen: None }
     }
 
     /// True if a person watches stderr and can be shown progress.
     pub(crate) fn is_watched(&self) -> bool {
-        stderr_is_terminal() && !self.wants_json()
+        stderr_is_terminal() && !self.wants_json() && self.screen.is_none()
     }
 
     pub(crate) fn wants_json(&self) -> bool {
@@ -77,6 +92,9 @@ impl Printer {
     ///
     /// A closed pipe is no error.
     pub(crate) fn exactly(&self, text: &str) {
+        if let Some(screen) = &self.screen {
+            return screen.print(Printed::Data, &strip_str(text).to_string());
+        }
         let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
         let text = format!("{text}{newline}");
         write_data(&text);
@@ -85,7 +103,9 @@ impl Printer {
     /// Prints rows in columns that fit the terminal, with colours where they are supported.
     pub(crate) fn table(&self, headers: &[&str], rows: &[Vec<String>]) {
         // Every cell is cleaned; the only escapes are those of our colours.
-        self.exactly(&coloured_table(headers, rows, width()));
+        let margin = if self.screen.is_some() { SCREEN_MARGIN } else { 0 };
+        let width = width().map(|width| width.saturating_sub(margin));
+        self.exactly(&coloured_table(headers, rows, width));
     }
 
     /// Prints data byte for byte, with a newline at its end.
@@ -95,7 +115,10 @@ impl Printer {
 
     /// Prints data exactly as it is.
     pub(crate) fn raw(&self, bytes: &[u8]) {
-        write_bytes(bytes);
+        match &self.screen {
+            Some(screen) => screen.print(Printed::Data, &String::from_utf8_lossy(bytes)),
+            None => write_bytes(bytes),
+        }
     }
 
     /// Prints data as JSON.
@@ -108,20 +131,20 @@ impl Printer {
 
     /// Prints a note on stderr.
     pub(crate) fn note(&self, text: &str) {
-        self.say("INFO", text, "");
+        self.say(Printed::Note, text);
     }
 
     /// Prints a hint on what to do next.
     pub(crate) fn hint(&self, text: &str) {
-        self.say("INFO", text, &format!("{CYAN}  hint:{CYAN:#} "));
+        self.say(Printed::Hint, text);
     }
 
     pub(crate) fn warning(&self, text: &str) {
-        self.say("WARN", text, &format!("{YELLOW}warning:{YELLOW:#} "));
+        self.say(Printed::Warning, text);
     }
 
     pub(crate) fn error(&self, text: &str) {
-        self.say("ERROR", text, &format!("{RED}error:{RED:#} "));
+        self.say(Printed::Error, text);
     }
 
     /// Prints a configuration problem in a line or two.
@@ -138,30 +161,33 @@ impl Printer {
 
     /// Prints a configuration problem with the affected lines.
     pub(crate) fn diagnosis(&self, problem: &Problem, files: &[SourceFile]) {
-        if self.logs_json() {
+        if JSON_LINES.get().is_some() {
             return self.problem(problem);
         }
-        self.line(as_typed(&diagnose::render(problem, files, width())).trim_end());
+        if self.screen.is_some() {
+            return self.problem(problem);
+        }
+        write_note(as_typed(&diagnose::render(problem, files, width())).trim_end());
     }
 
     /// Prints a text on stderr, with a prefix if people read it.
-    fn say(&self, level: &str, text: &str, before: &str) {
-        if !self.logs_json() {
-            return self.line(&format!("{before}{}", as_typed(&clean(text))));
+    fn say(&self, kind: Printed, text: &str) {
+        if let Some(screen) = &self.screen {
+            return screen.print(kind, text);
+        }
+        let (level, before) = match kind {
+            Printed::Data | Printed::Note => ("INFO", String::new()),
+            Printed::Hint => ("INFO", format!("{CYAN}  hint:{CYAN:#} ")),
+            Printed::Warning => ("WARN", format!("{YELLOW}warning:{YELLOW:#} ")),
+            Printed::Error => ("ERROR", format!("{RED}error:{RED:#} ")),
+        };
+        if JSON_LINES.get().is_none() {
+            return write_note(&format!("{before}{}", as_typed(&clean(text))));
         }
         let now = jiff::Timestamp::try_from(std::time::SystemTime::now()).unwrap_or_default();
         let (message, time) = (text.trim(), format!("{now:.6}"));
         let said = serde_json::json!({ "timestamp": time, "level": level, "message": message });
-        self.line(&said.to_string());
-    }
-
-    fn logs_json(&self) -> bool {
-        JSON_LINES.get().is_some()
-    }
-
-    /// Writes one line to stderr; colours are removed if they are not supported.
-    fn line(&self, text: &str) {
-        write_note(text);
+        write_note(&said.to_string());
     }
 
     /// Prints the reason why the command failed.

@@ -61,6 +61,29 @@ pub(crate) fn with_chat(command: &clap::Command, mut words: Vec<OsString>) -> Ve
     words
 }
 
+/// Adds `chat` where no command is named: a person who types only `capstan` wants to talk.
+pub(crate) fn with_conversation(
+    command: &clap::Command,
+    mut words: Vec<OsString>,
+) -> Vec<OsString> {
+    let chat = command.find_subcommand("chat");
+    let commands: Vec<&clap::Command> = [command].into_iter().chain(chat).collect();
+    let mut at = 1;
+    while let Some(word) = words.get(at).map(|word| word.to_string_lossy()) {
+        at += match own(&commands, &word) {
+            // Help and version are those of the program.
+            _ if matches!(&*word, "-h" | "--help" | "-V" | "--version") => return words,
+            Some(Own::WithValue) => 2,
+            Some(Own::Alone) => 1,
+            None => return words,
+        };
+    }
+    if !words.is_empty() {
+        words.insert(1, "chat".into());
+    }
+    words
+}
+
 /// True if `mcp` stands before the verb.
 pub(crate) fn has_alias(command: &clap::Command, words: &[OsString]) -> bool {
     let verb = verb_at(&[command], words, 1);
@@ -136,6 +159,21 @@ mod tests {
         check("capstan call s__t -p", "capstan call s__t -p");
         check("capstan --config -p list", "capstan --config -p list");
         check("capstan", "capstan");
+    }
+
+    #[test]
+    fn without_a_command_a_person_talks() {
+        let check = |typed: &str, expected: &str| {
+            assert_eq!(with_conversation(&Cli::command(), words(typed)), words(expected));
+        };
+        check("capstan", "capstan chat");
+        check("capstan --demo", "capstan chat --demo");
+        check("capstan --config f", "capstan chat --config f");
+        check("capstan --model o/m", "capstan chat --model o/m");
+        for other in ["capstan --help", "capstan -V", "capstan list", "capstan lst", "capstan --x"]
+        {
+            check(other, other);
+        }
     }
 
     #[test]

@@ -168,6 +168,20 @@ impl Chat {
             .hint("allow more with `--max-turns N`; `--continue` goes on from here"))
     }
 
+    /// Replaces earlier messages by a summary; false if nothing can be left out.
+    ///
+    /// # Errors
+    /// If the model does not answer, or the conversation cannot be written.
+    pub async fn compact(
+        &self,
+        conversation: &mut Conversation,
+        watch: &dyn Watch,
+    ) -> Result<bool, AppError> {
+        conversation.answer_open_calls()?;
+        let offer = self.tools.offer(self.model.provider()).await;
+        self.shorten(conversation, &offer, watch).await
+    }
+
     /// One answer of the model. A conversation that is too long is shortened first.
     async fn answer(
         &self,

@@ -2,6 +2,7 @@
 //!
 //! [`Chat`] runs the turns of a conversation; `toolbox` offers tools and calls them on the road,
 //! `own_tools` are those with which the model finds others, `ranking` lets a model select tools;
+//! `talk` is a conversation with a model that a person can change;
 //! `parts` turns results of servers into parts of messages; [`Conversation`] is what was said, kept
 //! line by line in a [`ConversationStore`]; `compaction` shortens it before the model's limit.
 //!
@@ -13,6 +14,7 @@ mod engine;
 mod own_tools;
 mod parts;
 mod ranking;
+mod talk;
 mod toolbox;
 #[cfg(test)]
 mod tests;
@@ -21,4 +23,5 @@ pub use conversation::{Conversation, ConversationStore};
 pub use engine::{CallReport, Chat, ChatLimits, Outcome, TurnEvent, Watch};
 pub use parts::{MAX_INLINE, inlined, of_prompt, of_resource, of_tool, summary};
 pub use ranking::{ModelRanking, Ranker};
+pub use talk::{Talk, TalkParts};
 pub use toolbox::{HubToolbox, Offer, ToolAnswer, Toolbox};

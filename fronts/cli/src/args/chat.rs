@@ -17,6 +17,9 @@ pub struct ChatArgs {
     /// Answer once, print the answer and exit; without it, a conversation begins on the terminal
     #[arg(long, short)]
     pub print: bool,
+    /// Talk line by line, without drawing on the whole screen: for screen readers and logs
+    #[arg(long, conflicts_with = "print")]
+    pub plain: bool,
     /// The message; text from a pipe is added to it
     #[arg(value_name = "TEXT")]
     pub text: Vec<String>,

@@ -255,6 +255,11 @@ impl AtTerminal<'_> {
         self.print.note(&format!("scopes: {scopes}"));
     }
 
+    /// True if a pasted address is read; a screen reads all keys itself.
+    fn reads_lines(&self) -> bool {
+        self.print.screen().is_none() && reads_lines(self.page)
+    }
+
     fn address(&self, url: &str) {
         self.print.note(&format!("\n  {}\n", visible(url)));
         if self.qr {
@@ -274,7 +279,7 @@ impl LoginPerson for AtTerminal<'_> {
                 self.scopes(issuer, scopes);
                 self.print.note("log in on this page:");
                 self.address(url);
-                if reads_lines(self.page) {
+                if self.reads_lines() {
                     self.print.note(
                         "if the browser is on another machine, paste the address that it is sent to at \
                          the end, and press Enter",
@@ -305,7 +310,7 @@ impl LoginPerson for AtTerminal<'_> {
     }
 
     fn paste(&self) -> BoxFuture<'_, String> {
-        if !reads_lines(self.page) {
+        if !self.reads_lines() {
             return pending().boxed();
         }
         async {

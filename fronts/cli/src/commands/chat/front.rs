@@ -3,15 +3,16 @@
 use std::sync::{Mutex, PoisonError};
 
 use capstan_app::AppError;
-use capstan_app::api::{Answer, Ask, CallQuestion, Event, Interact, Misfit, Slot};
+use capstan_app::api::{Answer, Ask, CallQuestion, Event, Interact};
 use capstan_hub::approvals::Extent;
 use capstan_hub::ports::{Approval, BoxFuture, Elicitation};
 use capstan_model::{By, ItemId, Verdict};
 use capstan_policy::pattern::spellings;
 use capstan_policy::{Arguments, Pattern};
-use capstan_text::arguments::slots;
+use capstan_text::conversation::allowed;
 use capstan_text::form::Terminal;
-use capstan_text::{confirm, form, message};
+use capstan_text::gather::Report;
+use capstan_text::{confirm, form};
 use futures::FutureExt as _;
 use futures::future::ready;
 use tokio::sync::Semaphore;
@@ -35,21 +36,8 @@ pub(super) struct PersonFront {
     turn: Semaphore,
 }
 
-/// The front of an operation that the user typed within a message.
-pub(super) struct TypedFront {
-    print: Printer,
-    words: Vec<String>,
-    takes: Takes,
-}
-
-/// How words become values.
-#[derive(Clone, Copy)]
-enum Takes {
-    /// All words are for the prompt.
-    All,
-    /// A template takes as many words as it has placeholders; the others belong to the message.
-    AsManyAsSlots,
-}
+/// Prints what happens while a message is gathered.
+pub(super) struct Reported(pub(super) Printer);
 
 // === impl ModelFront ===
 
@@ -59,14 +47,7 @@ impl ModelFront {
     /// # Errors
     /// If a pattern is invalid.
     pub(super) fn new(print: &Printer, allow: &[String]) -> Result<Self, AppError> {
-        let parse = |text: &String| {
-            Pattern::parse(text).map_err(|error| {
-                AppError::usage(format!("`--allow {text}`: {error}")).hint(
-                    "write a pattern over tools, such as `files__*` or `files__write:path=/tmp/*`",
-                )
-            })
-        };
-        let allow = allow.iter().map(parse).collect::<Result<_, _>>()?;
+        let allow = allow.iter().map(|text| allowed(text)).collect::<Result<_, _>>()?;
         Ok(Self { print: print.clone(), allow, unapproved: Mutex::default() })
     }
 
@@ -169,48 +150,16 @@ impl Interact for PersonFront {
     }
 }
 
-// === impl TypedFront ===
-
-impl TypedFront {
-    /// For a prompt with these words.
-    pub(super) fn prompt(print: &Printer, words: Vec<String>) -> Self {
-        Self { print: print.clone(), words, takes: Takes::All }
-    }
-
-    /// For a resource that these words of the message follow.
-    pub(super) fn mention(print: &Printer, words: Vec<String>) -> Self {
-        Self { print: print.clone(), words, takes: Takes::AsManyAsSlots }
-    }
-
-    fn values(&self, slots: &[Slot]) -> Answer {
-        let values = match self.takes {
-            Takes::All => message::fill(&self.words, slots),
-            Takes::AsManyAsSlots => {
-                let words: Vec<String> = self.words.iter().take(slots.len()).cloned().collect();
-                slots::fill(&words, slots)
-            }
-        };
-        match values {
-            Ok(values) => Answer::Values { values },
-            Err(error) => Answer::Misfit(Misfit { problem: error.to_string(), hint: error.hint() }),
-        }
-    }
-}
-
-impl Interact for TypedFront {
+impl Report for Reported {
     fn event(&self, event: Event) {
-        tell(&self.print, event);
+        tell(&self.0, event);
     }
 
-    fn ask(&self, ask: Ask) -> BoxFuture<'_, Answer> {
-        let answer = match ask {
-            Ask::Values { slots } => self.values(&slots),
-            // The user typed it, which approves it if only the default asks.
-            Ask::Approve { .. } => Answer::Believed,
-            Ask::Elicit { .. } => Answer::Declined,
-            Ask::Arguments { .. } => Answer::Refused,
-        };
-        ready(answer).boxed()
+    fn left_out(&self, name: &str, error: &AppError) {
+        self.0.warning(&format!("`@{name}`: {}", error.message));
+        if let Some(hint) = &error.hint {
+            self.0.hint(hint);
+        }
     }
 }
 

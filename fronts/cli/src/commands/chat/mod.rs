@@ -1,9 +1,10 @@
 //! `capstan chat`: a model answers with the tools of all servers, once with `--print`.
 //!
-//! `talk` is the conversation on a terminal. `input` gathers a message, `slash` runs commands, `mcp`
+//! `full_screen` is the conversation on a terminal, `talk` the one line by line. `input` reads a message, `slash` runs commands, `mcp`
 //! shows servers as text, `front` answers questions, `output` prints the answer of `--print`.
 
 mod front;
+mod full_screen;
 mod input;
 mod mcp;
 mod output;
@@ -12,20 +13,27 @@ mod talk;
 
 use std::sync::Arc;
 
-use capstan_app::api::{GetPrompt, Interact, Local, Operation as _};
-use capstan_app::chat::{Chat, ChatLimits, Conversation, HubToolbox, Ranker, of_prompt};
+use capstan_app::api::{Interact, Local};
+use capstan_app::chat::{Chat, ChatLimits, Conversation, HubToolbox, Ranker};
 use capstan_app::{AppError, HubPurpose, choose_model};
-use capstan_hub::ports::{ChatMessage, ChatPart, Role};
+use capstan_hub::ports::ChatMessage;
+use capstan_text::gather::{self, Report};
 use capstan_text::message::{self, Typed};
 
-use self::front::{ModelFront, TypedFront};
+use self::front::{ModelFront, Reported};
 use self::output::Output;
 use crate::args::{ChatArgs, OutputFormat, WaitArgs};
 use crate::context::Context;
 use crate::exit::Exit;
 
 pub(crate) async fn run(context: &Context, args: &ChatArgs) -> Result<Exit, AppError> {
-    if args.print { print(context, args).await } else { talk::run(context, args).await }
+    if args.print {
+        return print(context, args).await;
+    }
+    if full_screen::is_wanted(context, args) {
+        return full_screen::run(context, args).await;
+    }
+    talk::run(context, args).await
 }
 
 /// Answers one message.
@@ -120,42 +128,6 @@ async fn messages(
     local: &Local,
     typed: Typed<'_>,
 ) -> Result<Vec<ChatMessage>, AppError> {
-    match typed {
-        Typed::Command(name, rest) => prompt(context, local, name, rest).await,
-        Typed::Message(text) => {
-            let parts = input::parts(context, local, text).await;
-            Ok(vec![ChatMessage { role: Role::User, parts, written_by: None }])
-        }
-    }
-}
-
-/// The messages of a prompt that is typed as a command.
-async fn prompt(
-    context: &Context,
-    local: &Local,
-    name: &str,
-    rest: &str,
-) -> Result<Vec<ChatMessage>, AppError> {
-    let wait = Context::patience(&WaitArgs::default());
-    let get = GetPrompt { name: name.to_owned(), wait, max_tokens: None };
-    let front: Arc<dyn Interact> =
-        Arc::new(TypedFront::prompt(&context.print, message::words(rest)));
-    let result = get.run(local, &front).await.map_err(|error| match error.hint {
-        None => error.hint("`/help` lists the commands and prompts"),
-        Some(_) => error,
-    })?;
-    let messages = of_prompt(&result);
-    if messages.is_empty() {
-        return Err(AppError::usage(format!("the prompt `{name}` has no messages")));
-    }
-    Ok(answerable(messages))
-}
-
-/// A model answers a user, so a prompt that ends with the model's own words is followed by a wish.
-fn answerable(mut messages: Vec<ChatMessage>) -> Vec<ChatMessage> {
-    if messages.last().is_some_and(|last| last.role == Role::Assistant) {
-        let parts = vec![ChatPart::text("Continue.")];
-        messages.push(ChatMessage { role: Role::User, parts, written_by: None });
-    }
-    messages
+    let report: Arc<dyn Report> = Arc::new(Reported(context.print.clone()));
+    gather::messages(local, typed, Context::patience(&WaitArgs::default()), &report).await
 }

@@ -20,6 +20,18 @@ use crate::person::Person;
 /// Longest description of a prompt in the help.
 const MAX_ABOUT: usize = 100;
 
+/// The commands, each with a description.
+pub(super) const COMMANDS: [(&str, &str); 8] = [
+    ("help", "show the commands and prompts"),
+    ("mcp", "show the servers"),
+    ("tools", "list the tools, or show one"),
+    ("call", "call a tool"),
+    ("read", "read a resource"),
+    ("why", "explain what policy decides about a call"),
+    ("search", "find tools by what they do"),
+    ("audit", "show the audit log"),
+];
+
 const HELP: &str = "Commands:
   /help                     show this help
   /mcp [list]               show the servers
@@ -29,10 +41,14 @@ const HELP: &str = "Commands:
   /mcp reload               reload the configuration of running gateways
   /mcp add … --save         add a server to the configuration
   /mcp remove NAME          remove a server from the configuration
+  /mcp enable|disable NAME  switch a server on or off in the configuration
+  /mcp auth NAME            log in to a server
   /tools [NAME]             list the tools, or show one
   /call TOOL ARGUMENTS      call a tool
   /read RESOURCE            read a resource
   /why TOOL ARGUMENTS       explain what policy decides about a call
+  /search WORDS             find tools by what they do
+  /audit                    show the audit log
   /PROMPT, /SERVER:PROMPT   let the model answer a prompt of a server
   @SERVER:RESOURCE, @FILE   add content to a message";
 
@@ -45,7 +61,9 @@ pub(super) async fn run(
     let exit = match name {
         "help" => help(context).await?,
         "mcp" => mcp(context, &words(rest)).await?,
-        "tools" | "call" | "read" | "why" => delegate(context, name, words(rest)).await?,
+        "tools" | "call" | "read" | "why" | "search" | "audit" => {
+            delegate(context, name, words(rest)).await?
+        }
         _ => return Ok(None),
     };
     Ok(Some(exit))
@@ -64,7 +82,8 @@ async fn mcp(context: &Context, words: &[String]) -> Result<Exit, AppError> {
         "desc" => mcp::show(context, server, Detail::Descriptions, &usual).await,
         "schema" => mcp::show(context, server, Detail::Schemas, &usual).await,
         "refresh" => mcp::show(context, server, Detail::Names, &refresh).await,
-        "reload" | "remove" => delegate(context, verb, rest.to_vec()).await,
+        "reload" | "remove" | "enable" | "disable" => delegate(context, verb, rest.to_vec()).await,
+        "auth" => delegate(context, "login", rest.to_vec()).await,
         "add" => {
             let is_saved = rest.iter().any(|word| word == "--save");
             if !is_saved {
@@ -78,7 +97,7 @@ async fn mcp(context: &Context, words: &[String]) -> Result<Exit, AppError> {
             delegate(context, verb, rest.collect()).await
         }
         other => Err(AppError::usage(format!("there is no `/mcp {other}`"))
-            .hint("use list, desc, schema, refresh, reload, add or remove")),
+            .hint("use list, desc, schema, refresh, reload, add, remove, enable, disable or auth")),
     }
 }
 

@@ -4,10 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use capstan_app::api::Local;
-use capstan_app::chat::{Chat, ChatLimits, Conversation, HubToolbox, TurnEvent, Watch};
-use capstan_app::{AppError, HubPurpose, ModelChoice, choose_model};
-use capstan_hub::ports::ChatModel;
+use capstan_app::chat::{Talk, TurnEvent, Watch};
+use capstan_app::{AppError, HubPurpose};
 use capstan_model::Kind;
 use capstan_safety::clean::clean;
 use capstan_text::clean::one_line;
@@ -18,7 +16,8 @@ use inquire::{CustomUserError, InquireError, Text};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::front::PersonFront;
-use super::{Which, messages, open, slash};
+use super::full_screen::parts;
+use super::{messages, slash};
 use crate::args::ChatArgs;
 use crate::commands::tell_missing;
 use crate::context::Context;
@@ -53,14 +52,9 @@ const MAX_ARGUMENTS: usize = 120;
 const MAX_SUGGESTIONS: usize = 50;
 
 /// A running conversation.
-struct Talk<'a> {
+struct Lines<'a> {
     context: &'a Context,
-    args: &'a ChatArgs,
-    local: Arc<Local>,
-    tools: Arc<HubToolbox>,
-    /// The model, or the reason why there is none.
-    model: Result<(ModelChoice, Arc<dyn ChatModel>), AppError>,
-    conversation: Option<Conversation>,
+    talk: Talk,
 }
 
 /// A line of the user.
@@ -97,15 +91,12 @@ pub(super) async fn run(context: &Context, args: &ChatArgs) -> Result<Exit, AppE
     }
     let local = Arc::new(context.local(HubPurpose::Calls)?);
     let front = Arc::new(PersonFront::new(&context.print, &args.allow)?);
-    let model = choose(context, &local, args.model.as_deref());
-    let label = model.as_ref().ok().map(|(choice, _)| choice.label.as_str());
-    let tools = Arc::new(super::toolbox(context, &local, front, label));
-    let conversation = if args.resume { Some(open(context, &local, Which::Latest)?) } else { None };
-    if let Some(conversation) = &conversation {
-        tools.restore(conversation.sources().clone());
+    let mut talk = Talk::new(parts(context, local, args), front);
+    if args.resume {
+        talk.resume()?;
     }
-    let mut talk = Talk { context, args, local, tools, model, conversation };
-    talk.greet();
+    let mut lines = Lines { context, talk };
+    lines.greet();
     let mut first = Some(args.text.join(" ")).filter(|text| !text.trim().is_empty());
     loop {
         let line = if let Some(text) = first.take() {
@@ -125,7 +116,7 @@ pub(super) async fn run(context: &Context, args: &ChatArgs) -> Result<Exit, AppE
         let next = tokio::select! {
             biased;
             next = stopped(&context.print) => Ok(next),
-            next = talk.line(text.trim()) => next,
+            next = lines.line(text.trim()) => next,
         };
         match next {
             Ok(Next::Line) => {}
@@ -134,17 +125,6 @@ pub(super) async fn run(context: &Context, args: &ChatArgs) -> Result<Exit, AppE
             Err(error) => context.print.failure(&error),
         }
     }
-}
-
-fn choose(
-    context: &Context,
-    local: &Local,
-    wanted: Option<&str>,
-) -> Result<(ModelChoice, Arc<dyn ChatModel>), AppError> {
-    let config = &local.setup.loaded.config.model;
-    let choice = choose_model(config, &context.app.configs.environment, wanted)?;
-    let model = context.app.models.open(&choice)?;
-    Ok((choice, model))
 }
 
 /// Waits for Ctrl-C, which ends what runs for the current line, or SIGTERM, which ends everything.
@@ -173,13 +153,13 @@ async fn ask(known: Known) -> Line {
     }
 }
 
-// === impl Talk ===
+// === impl Lines ===
 
-impl Talk<'_> {
+impl Lines<'_> {
     fn greet(&self) {
         let print = &self.context.print;
-        match &self.model {
-            Ok((choice, _)) => print.note(&format!("You talk to {}.", choice.label)),
+        match self.talk.model() {
+            Ok(choice) => print.note(&format!("You talk to {}.", choice.label)),
             Err(error) => {
                 print.warning(&error.message);
                 if let Some(hint) = &error.hint {
@@ -197,8 +177,7 @@ impl Talk<'_> {
             match name {
                 "quit" | "exit" => return Ok(Next::End(Exit::Ok)),
                 "new" => {
-                    self.conversation = None;
-                    self.tools.begin_again();
+                    self.talk.leave();
                     self.context.print.note("The next message begins another conversation.");
                     return Ok(Next::Line);
                 }
@@ -219,17 +198,15 @@ impl Talk<'_> {
 
     fn change_model(&mut self, wanted: &str) -> Result<Next, AppError> {
         if !wanted.is_empty() {
-            self.model = Ok(choose(self.context, &self.local, Some(wanted))?);
+            self.talk.choose(wanted)?;
         }
-        match &self.model {
-            Ok((choice, _)) => self.context.print.note(&format!("You talk to {}.", choice.label)),
-            Err(error) => return Err(error.clone()),
-        }
+        let choice = self.talk.model()?;
+        self.context.print.note(&format!("You talk to {}.", choice.label));
         Ok(Next::Line)
     }
 
     fn tell_cost(&self) {
-        let tokens = self.conversation.as_ref().map(Conversation::tokens).unwrap_or_default();
+        let tokens = self.talk.tokens();
         let (input, output, cached) = (tokens.input, tokens.output, tokens.cached);
         self.context.print.note(&format!(
             "{input} tokens read ({cached} of them from a cache), {output} tokens written"
@@ -237,24 +214,11 @@ impl Talk<'_> {
     }
 
     async fn answer(&mut self, typed: Typed<'_>) -> Result<Next, AppError> {
-        let (choice, model) = match &self.model {
-            Ok((choice, model)) => (choice, Arc::clone(model)),
-            Err(error) => return Err(error.clone()),
-        };
-        let limits = ChatLimits {
-            max_turns: self.args.max_turns,
-            context_tokens: choice.context_tokens,
-            max_output: choice.max_output,
-        };
-        let messages = messages(self.context, &self.local, typed).await?;
-        let conversation = match &mut self.conversation {
-            Some(conversation) => conversation,
-            none => none.insert(open(self.context, &self.local, Which::New)?),
-        };
-        let tools = Arc::<HubToolbox>::clone(&self.tools);
-        let chat = Chat { model, tools, limits };
+        // Nothing is read from servers if there is no model to read it.
+        self.talk.model()?;
+        let messages = messages(self.context, self.talk.local(), typed).await?;
         let shown = Shown::new(&self.context.print);
-        let outcome = chat.run(conversation, messages, &shown).await;
+        let outcome = self.talk.answer(messages, &shown).await;
         shown.end_line();
         if outcome?.is_cut {
             self.context.print.warning("the answer reached the limit of its length");
