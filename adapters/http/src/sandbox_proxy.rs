@@ -176,6 +176,7 @@ impl SandboxProxy {
         };
         let policy = AddressPolicy {
             server: Some(self.server.clone()),
+            table: None,
             trust: self.trust,
             networks: listed.into_iter().chain(self.networks.iter().copied()).collect(),
         };

@@ -158,9 +158,13 @@ fn a_file_that_was_named_must_be_there_and_be_text() {
 
 #[test]
 fn restrictions_that_are_not_in_force_are_refused_and_never_ignored() {
-    let world = with("[gateway]\nexpose = \"search\"\n");
-    let ended = ends_with(run(&world, "tools"), 3);
-    says(&ended.stderr, "which this version does not");
+    let world = World::new();
+    let server = "id = \"a\"\ncommand = \"a\"\ntool_allowlist = [\"x\"]\n";
+    let limit = "[mcp.servers.policy]\nrate_limit = { max_calls_per_minute = 1 }\n";
+    world.write("project/zeph.toml", format!("[[mcp.servers]]\n{server}{limit}"));
+    let ended = run(&world, "tools --config zeph:zeph.toml");
+    says(&ended.stderr, "which this version does not enforce");
+    assert_ne!(ended.code, Some(0));
 }
 
 #[test]

@@ -178,7 +178,7 @@ impl Chat {
         watch: &dyn Watch,
     ) -> Result<bool, AppError> {
         conversation.answer_open_calls()?;
-        let offer = self.tools.offer(self.model.provider()).await;
+        let offer = self.tools.offer(self.model.provider(), &[]).await;
         self.shorten(conversation, &offer, watch).await
     }
 

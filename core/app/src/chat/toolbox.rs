@@ -267,7 +267,8 @@ impl HubToolbox {
             let (name, schema) = (self.name(provider, tool), provider.fit(&tool.input_schema()));
             if let (Some(name), Ok(schema)) = (name.filter(|name| !own_tools::is_own(name)), schema)
             {
-                let description = hub.catalog().screens.description(&tool.description);
+                let screens = &self.local.hub.catalog().screens;
+                let description = screens.description(&tool.description);
                 let description = description.into_owned();
                 tools.push(ToolOffer { name, description, schema });
             }

@@ -58,8 +58,8 @@ pub use task::{OpenTask, TaskHandle};
 use std::sync::{Arc, OnceLock};
 
 use capstan_model::{CallError, Caller, ServerName, Verdict};
-use own::Meant;
 use capstan_policy::{Step, Tags};
+use own::Meant;
 use record::Record;
 use resolve::Resolved;
 use spill::Deliverable;

@@ -209,7 +209,7 @@ pub(crate) const KEYS_OF_KINDS: &[(&str, &[Transport])] = &[
 ];
 
 /// The keys that restrict what a server may do or what may be done with it.
-pub const RESTRICTING_KEYS: [&str; 16] = [
+pub const RESTRICTING_KEYS: [&str; 17] = [
     "enabled",
     "disabled",
     "expose",
