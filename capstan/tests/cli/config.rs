@@ -164,7 +164,7 @@ fn restrictions_that_are_not_in_force_are_refused_and_never_ignored() {
     world.write("project/zeph.toml", format!("[[mcp.servers]]\n{server}{limit}"));
     let ended = run(&world, "tools --config zeph:zeph.toml");
     says(&ended.stderr, "which this version does not enforce");
-    assert_ne!(ended.code, Some(0));
+    assert_ne!(ended.status, Some(0));
 }
 
 #[test]
