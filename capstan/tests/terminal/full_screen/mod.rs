@@ -106,6 +106,9 @@ fn an_answer_in_markdown_is_laid_out_at_every_size() {
             // It is cut at the narrow size.
             terminal.wait_for("@ for files and resources");
         }
+        // Keys that arrive with a resize are not lost.
+        terminal.press(QUIT);
+        assert_eq!(terminal.end(), 0);
     }
 }
 
@@ -317,7 +320,7 @@ fn a_person_who_wants_it_talks_line_by_line() {
         let mut terminal = Terminal::start_with(&world, &words, &variables);
         terminal.wait_for("? You:");
         assert!(!terminal.written().contains("\u{1b}[?1049h"));
-        terminal.press("/quit\r");
+        terminal.press(QUIT);
         assert_eq!(terminal.end(), 0);
     }
 }
