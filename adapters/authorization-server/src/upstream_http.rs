@@ -234,7 +234,7 @@ impl HttpUpstream {
             return Err("the ID token is for another client".to_owned());
         }
         let now = self.clock.now().as_second();
-        let expires = claims.get("exp").and_then(Value::as_i64).unwrap_or(0);
+        let expires = claims.get("exp").and_then(Value::as_i64).unwrap_or(i64::MIN);
         let begins = claims.get("nbf").and_then(Value::as_i64).unwrap_or(i64::MIN);
         if now >= expires.saturating_add(LEEWAY) || begins > now.saturating_add(LEEWAY) {
             return Err("the ID token has expired or is not valid yet".to_owned());

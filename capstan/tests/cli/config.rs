@@ -162,9 +162,8 @@ fn restrictions_that_are_not_in_force_are_refused_and_never_ignored() {
     let server = "id = \"a\"\ncommand = \"a\"\ntool_allowlist = [\"x\"]\n";
     let limit = "[mcp.servers.policy]\nrate_limit = { max_calls_per_minute = 1 }\n";
     world.write("project/zeph.toml", format!("[[mcp.servers]]\n{server}{limit}"));
-    let ended = run(&world, "tools --config zeph:zeph.toml");
+    let ended = ends_with(run(&world, "call a__x --config zeph:zeph.toml"), 7);
     says(&ended.stderr, "which this version does not enforce");
-    assert_ne!(ended.status, Some(0));
 }
 
 #[test]

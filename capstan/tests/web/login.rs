@@ -18,6 +18,8 @@ const ISSUER: &str = "auth.invalid";
 /// A server and its authorization server. Every token is good for the calls of one process only.
 fn guarded() -> impl Fn(&Seen) -> Answer + Send + Sync {
     let last = AtomicU32::new(0);
+    // The token with which a session has begun.
+    let used = AtomicU32::new(0);
     move |seen| {
         let path = |path: &str| format!("https://{ISSUER}{path}");
         let body = match seen.path.as_str() {
@@ -41,16 +43,18 @@ fn guarded() -> impl Fn(&Seen) -> Answer + Send + Sync {
             }),
             "/token" => {
                 let number = last.fetch_add(1, Ordering::SeqCst) + 1;
-                // So short that the next process renews it.
                 json!({
-                    "access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 1,
+                    "access_token": format!("t{number}"), "token_type": "Bearer",
                     "refresh_token": "r",
                 })
             }
             "/revoke" => json!({}),
             "/mcp" => {
-                let token = format!("Bearer t{}", last.load(Ordering::SeqCst));
-                return if seen.header("authorization") == [token] {
+                let number = last.load(Ordering::SeqCst);
+                let token = format!("Bearer t{number}");
+                let is_over =
+                    seen.method() == "initialize" && used.swap(number, Ordering::SeqCst) == number;
+                return if seen.header("authorization") == [token] && !is_over {
                     legacy(seen)
                 } else {
                     Answer::status(401).with("www-authenticate", "Bearer")

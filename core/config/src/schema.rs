@@ -83,6 +83,7 @@ mod tests {
             [gateway.auth.forwarded]
             [gateway.auth.jwt]
             [gateway.auth.oauth_as]
+            [gateway.auth.oauth_as.upstream]
             [model]
         ";
         let file = SourceFile::new("f", Scope::User, text);

@@ -93,6 +93,7 @@ max_tool_calls_per_session = 9
     audit.durable = false (default)
     audit.on_full = "degrade" (default)
     screen.max_answer = "10MiB" (default)
+    screen.max_description = "2KiB" (default)
     screen.definitions = "mask" (default)
     screen.instructions = "mask" (default)
     screen.answers = "flag" (default)

@@ -192,10 +192,6 @@ fn every_crate_takes_the_lints_of_the_workspace() {
     assert!(!manifests.is_empty());
     for manifest in manifests {
         let table: toml::Table = manifest.text.parse().unwrap();
-        // The fuzz targets are a workspace of their own.
-        if table.contains_key("workspace") {
-            continue;
-        }
         let inherits = table.get("lints").and_then(|lints| lints.get("workspace")?.as_bool());
         assert_eq!(inherits, Some(true), "{}: `[lints] workspace = true`", manifest.path);
     }

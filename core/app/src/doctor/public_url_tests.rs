@@ -85,7 +85,7 @@ async fn checked(change: Change) -> Vec<Check> {
 async fn a_gateway_that_apps_can_use_has_no_problem() {
     let checks = checked(|_, answer| Ok(answer)).await;
     assert!(checks.iter().all(|check| check.status == CheckStatus::Ok), "{checks:#?}");
-    assert_eq!(checks.len(), 13, "{checks:#?}");
+    assert_eq!(checks.len(), 14, "{checks:#?}");
 }
 
 /// Changes of the gateway, each with the need that is then not met.

@@ -22,31 +22,32 @@ const KNOWN: &str = "
     description dev disabled disabledmcpjsonservers disabledmcpservers disabledtools
     displayname document durable dxtversion dynamicdiscovery eagermcpservers eagerservers
     effect elicitation elicitationenabled elicitationqueue elicitationqueuecapacity
-    elicitationtimeout elicitationwarnsensitivefields embedding embeddingendpoint enabled
-    enabledtools endpoint entrypoint envfile environmentid envisolation envkeys
-    envpassthrough envvars every except excluded excludemcpservers excludetools
-    expectedtools expiresat expose exposetokens extension extensionname extensions extra
-    file firstlistwait flows forwarded frontend gallery gateway goosemode grant
-    headershelper hidden hide hideparameters httpheadershelper httpurl id idletimeout
-    idpclientid idptokenurl includetools indexpath inlinepython inputs inputschema
-    instructions issuer lazy limit limits listen locktoollist logarguments login
+    elicitationtimeout elicitationwarnsensitivefields embedding embeddingapikeyenvvar
+    embeddingendpoint enabled enabledtools endpoint entrypoint envfile environmentid
+    envisolation envkeys envpassthrough envvars every except excluded excludemcpservers
+    excludetools expectedtools expiresat expose exposetokens extension extensionname
+    extensions extra file filesize firstlistwait flows forwarded frontend gallery gateway
+    goosemode grant headershelper hidden hide hideparameters httpheadershelper httpurl id
+    idletimeout idpclientid idptokenurl includetools indexpath inlinepython inputs
+    inputschema instructions issuer lazy limit limits listen locktoollist logarguments login
     loginbrowser manifestversion maxanswer maxbody maxconnections maxdescription
     maxdescriptionbytes maxdynamicservers maxidletimeout maxinstructionsbytes
     maxoutputtokens maxsessions maxsize maxtokens maxtoolcallspersession maxtotal mcp
-    mcpconfig mcpservercommand mcpservers mediapassthrough metadataurl metricslisten
-    minidletimeout minsimilarity mintoolstofilter missingenv model name naming networks
-    oauth oauthconfig omittoolsfrom onfull only openapi output path pattern permission
-    permissions pin platform platformoverrides platforms policy private privatethensend
-    projects prompt prompts properties protocol provider providers publicurl qdrantendpoint
-    qdrantowner ratelimit rates read reason redirecturi registrationurl remote request
-    requesttimeoutms required resource resources retention roles roots rules sandbox
-    sandboxenabled saveapprovals schema scopes screen search sends sensitive server
-    servercommand servers serverurl sessionidle source start startup startuptimeout
-    startuptimeoutms startuptimeoutsec stdio strategy strict strictclassification subjects
-    supportsparalleltoolcalls tags timeout title tlscert tlskey tokenstorage tokenurl
-    toolacl toolallowlist tooldiscovery toolmetadata toolpermissions tools tooltimeoutsec
-    tooltimeoutsecs topk transport trust trustlevel type untrusted untrustedthensend uri url
-    userconfig username validatearguments version write writes
+    mcpconfig mcpservercommand mcpservers mediapassthrough memory metadataurl metricslisten
+    minidletimeout minsimilarity mintoolstofilter missingenv model name naming net networks
+    oauth oauthconfig omittoolsfrom onfull only openapi openfiles output path pattern
+    permission permissions pin platform platformoverrides platforms policy private
+    privatethensend processes projects prompt prompts properties protocol provider providers
+    publicurl qdrantendpoint qdrantowner ratelimit rates read reason redirecturi
+    registrationurl remote request requesttimeoutms required resource resources retention
+    roles roots rules sandbox sandboxenabled saveapprovals schema scopes screen search sends
+    sensitive server servercommand servers serverurl sessionidle source start startup
+    startuptimeout startuptimeoutms startuptimeoutsec stdio strategy strict
+    strictclassification subjects supportsparalleltoolcalls tags timeout title tlscert
+    tlskey tokenstorage tokenurl toolacl toolallowlist tooldiscovery toolmetadata
+    toolpermissions tools tooltimeoutsec tooltimeoutsecs topk transport trust trustlevel
+    type untrusted untrustedthensend upstream uri url userconfig username validatearguments
+    version write writes
 ";
 
 /// Tables, among [`KNOWN`], whose keys are names that the author of the file chose.
