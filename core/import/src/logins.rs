@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use capstan_model::Secret;
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
 
 /// A login of another program to one server. `Debug` shows no secret.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ pub fn logins(text: &str) -> Result<Vec<ForeignLogin>, NotLogins> {
     let refused =
         |error: serde_json::Error| NotLogins { line: error.line(), column: error.column() };
     // A list would be read as the fields of a `File`, in their order.
-    serde_json::from_str::<BTreeMap<String, IgnoredAny>>(text).map_err(refused)?;
+    serde_json::from_str::<Map<String, Value>>(text).map_err(refused)?;
     let mut file: File = serde_json::from_str(text).map_err(refused)?;
     let given = |text: &String| !text.is_empty();
     let logins = file.tokens.into_iter().map(|(url, tokens)| {

@@ -100,10 +100,11 @@ fn an_answer_in_markdown_is_laid_out_at_every_size() {
         snapshot(&world, &terminal, name, &["17 in, 20 out", "a message, / for commands"]);
         if size == (24, 80) {
             terminal.resize(12, 40);
-            terminal.wait_for("See the page");
+            // It is cut at the narrow size.
+            let cut = wait_until(|| !terminal.screen().contains("and resources"), LIMIT);
+            assert!(cut, "{}", terminal.screen());
             terminal.resize(24, 80);
             terminal.wait_for("by hand │ slow");
-            // It is cut at the narrow size.
             terminal.wait_for("@ for files and resources");
         }
         // Keys that arrive with a resize are not lost.
