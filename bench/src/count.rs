@@ -31,7 +31,7 @@ pub(crate) fn counted(command: &mut Command) -> anyhow::Result<u64> {
 }
 
 /// The total that callgrind prints at its end.
-fn collected(said: &str) -> Option<u64> {
+pub(crate) fn collected(said: &str) -> Option<u64> {
     let (_, total) = said.lines().find_map(|line| line.split_once("Collected : "))?;
     total.trim().parse().ok()
 }

@@ -1,8 +1,6 @@
 //! `./dev/bench life`: what one server that exits again and again does to the others behind the same
 //! gateway, and how long it takes until a server that was killed is noticed and back.
 
-mod peer;
-
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,8 +12,8 @@ use capstan_testkit::{World, wait_until};
 use serde::Serialize;
 
 use crate::oneshot::median;
+use crate::peer::Gateway;
 use crate::table::Table;
-use peer::Gateway;
 
 /// Servers behind the gateway; the last one is the one that exits.
 const SERVERS: usize = 50;

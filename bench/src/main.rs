@@ -5,6 +5,7 @@
 //! instructions are the same everywhere, so that there a missed goal does.
 
 mod attached;
+mod auth;
 mod call;
 mod classifier;
 mod gateway;
@@ -16,6 +17,7 @@ mod count;
 mod relay;
 mod scanner;
 mod oneshot;
+mod peer;
 mod start;
 mod table;
 
@@ -35,6 +37,12 @@ struct Cli {
 enum Name {
     /// What a call costs: relayed by a hub that runs, and one-shot from the command line
     Call {
+        /// Prints one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// What the authentication of callers adds to a call at the gateway
+    Auth {
         /// Prints one JSON document
         #[arg(long)]
         json: bool,
@@ -107,6 +115,10 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().name {
         Name::Call { json: true } => call::print_json(),
         Name::Call { json: false } => call::print_tables(),
+        Name::Auth { json } => {
+            let report = auth::Report::measure()?;
+            if json { report.print_json() } else { report.print_table() }
+        }
         Name::Gateway { json, quick } => {
             let effort = if quick { gateway::Effort::Quick } else { gateway::Effort::Full };
             let report = gateway::Report::measure(effort);

@@ -1,10 +1,10 @@
-//! A gateway over HTTP with many servers behind it, and a client that calls their tools.
+//! A gateway over HTTP, with many servers behind it or others, and a client that calls their tools.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -17,25 +17,31 @@ use crate::oneshot::built;
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// A gateway that ends with the measurement.
-pub(super) struct Gateway {
+pub(crate) struct Gateway {
     child: Child,
-    pub(super) address: String,
+    pub(crate) address: String,
 }
 
 /// One connection to it.
-pub(super) struct Client {
+pub(crate) struct Client {
     stream: BufReader<TcpStream>,
     address: String,
+    /// Further lines of its head, each with its end.
+    headers: String,
 }
 
 // === impl Gateway ===
 
 impl Gateway {
     /// Starts a gateway with so many servers: `s0`, `s1` and so on.
-    pub(super) fn start(world: &World, servers: usize) -> anyhow::Result<Self> {
+    pub(crate) fn start(world: &World, servers: usize) -> anyhow::Result<Self> {
         world.write_user_config(&config(servers)?);
         let serve = ["serve", "--http", ":0"];
-        let mut command = world.program(built("capstan")?, serve).into_command();
+        Self::spawn(world.program(built("capstan")?, serve).into_command())
+    }
+
+    /// Starts a gateway by this command, and waits until it listens.
+    pub(crate) fn spawn(mut command: Command) -> anyhow::Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot start the gateway")?;
         let mut lines = BufReader::new(child.stderr.take().context("no stderr")?);
@@ -54,15 +60,30 @@ impl Gateway {
         Ok(gateway)
     }
 
-    pub(super) fn client(&self) -> anyhow::Result<Client> {
+    pub(crate) fn client(&self) -> anyhow::Result<Client> {
+        self.client_with(String::new())
+    }
+
+    /// A client that sends these lines of the head with every request.
+    pub(crate) fn client_with(&self, headers: String) -> anyhow::Result<Client> {
         let stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(LIMIT))?;
         stream.set_nodelay(true)?;
-        Ok(Client { stream: BufReader::new(stream), address: self.address.clone() })
+        Ok(Client { stream: BufReader::new(stream), address: self.address.clone(), headers })
+    }
+
+    /// Lets it end by itself.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        let asked =
+            process::command("kill").args(["-INT", &self.child.id().to_string()]).status()?;
+        ensure!(asked.success(), "the gateway cannot be stopped");
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the gateway ended with {status}");
+        Ok(())
     }
 
     /// Kills the process of a server, as a machine that is out of memory does.
-    pub(super) fn kill(&self, server: &str) -> anyhow::Result<()> {
+    pub(crate) fn kill(&self, server: &str) -> anyhow::Result<()> {
         let is_it = |pid: &u32| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             let mut words = words.split(|byte| *byte == 0);
@@ -88,7 +109,7 @@ impl Drop for Gateway {
 
 impl Client {
     /// Calls a tool; the result.
-    pub(super) fn call(&mut self, tool: &str) -> anyhow::Result<Value> {
+    pub(crate) fn call(&mut self, tool: &str) -> anyhow::Result<Value> {
         let meta = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -107,23 +128,23 @@ impl Client {
     }
 
     /// Whether a call of this tool goes well.
-    pub(super) fn works(&mut self, tool: &str) -> anyhow::Result<bool> {
+    pub(crate) fn works(&mut self, tool: &str) -> anyhow::Result<bool> {
         let result = self.call(tool)?;
         Ok(result.is_object() && result.get("isError") != Some(&Value::Bool(true)))
     }
 
     /// Whether the gateway says that a server is in this state.
-    pub(super) fn is_in_state(&mut self, server: &str, state: &str) -> anyhow::Result<bool> {
+    pub(crate) fn is_in_state(&mut self, server: &str, state: &str) -> anyhow::Result<bool> {
         let metrics = self.ask("GET /metrics HTTP/1.1", "")?;
         let line = format!("capstan_server_state{{server=\"{server}\",state=\"{state}\"}} 1");
         Ok(metrics.contains(&line))
     }
 
     fn ask(&mut self, head: &str, body: &str) -> anyhow::Result<String> {
-        let (address, length) = (&self.address, body.len());
+        let (address, headers, length) = (&self.address, &self.headers, body.len());
         let text = format!(
             "{head}\r\nHost: {address}\r\nContent-Type: application/json\r\nAccept: \
-             application/json, text/event-stream\r\nContent-Length: {length}\r\n\r\n{body}"
+             application/json, text/event-stream\r\n{headers}Content-Length: {length}\r\n\r\n{body}"
         );
         self.stream.get_mut().write_all(text.as_bytes())?;
         let (mut line, mut length) = (String::new(), None);
