@@ -16,7 +16,7 @@
 //! - `taint`: the answers that a conversation has received, for rules about flows.
 //! - [`spills`]: long answers, kept and read in pages.
 //! - [`explain`] and [`replay`]: explain the decision about a call, or repeat it for past calls.
-//! - [`hub`]: the type that ties these together.
+//! - `hub`: the type that ties these together.
 //!
 //! **Invariant:** this crate contains no transport, terminal, file format or clock. Those are in
 //! the crates that implement [`ports`].

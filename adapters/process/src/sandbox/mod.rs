@@ -1,7 +1,7 @@
 //! The sandbox of a server's processes.
 //!
-//! The keeper enters new namespaces ([`namespaces`]) before it has a second thread. It then starts
-//! itself once more, with [`CONFINED`], and that process restricts itself ([`confined`]) and becomes
+//! The keeper enters new namespaces (`namespaces`) before it has a second thread. It then starts
+//! itself once more, with `CONFINED`, and that process restricts itself (`confined`) and becomes
 //! the server: `capabilities`, `limits`, `file_rules` (Landlock), `system_calls` (seccomp).
 //! `base` lists the files that programs need in order to run at all, `bridge` carries connections
 //! from the namespace to the gate of the hub, and `words` passes the settings to the keeper.

@@ -1,7 +1,7 @@
 //! Recordings of a server: its answers, in a file, from which a stand-in answers.
 //!
-//! [`Recorder`] reads the messages between a client and a server, [`Player`] answers as the server
-//! did. A cassette is JSON lines: the first is the [`Header`], each other one is an [`Exchange`].
+//! `Recorder` reads the messages between a client and a server, `Player` answers as the server
+//! did. A cassette is JSON lines: the first is the `Header`, each other one is an `Exchange`.
 //! Messages are kept byte for byte, except those that contain a secret.
 
 mod player;
