@@ -47,8 +47,9 @@ fn snapshot(world: &World, terminal: &Terminal, name: &str, pieces: &[&str]) {
     }
     let mut settings = world.snapshots();
     // Times are those of this machine.
-    settings.add_filter(r"◐ \d+ s", "◐");
-    settings.add_filter(r"working \d+ s", "working");
+    // They are shown after a second, and durations are replaced before.
+    settings.add_filter(r"◐ (\d+ s|\[DURATION\])", "◐");
+    settings.add_filter(r"(working|thinking) (\d+ s|\[DURATION\])", "$1");
     settings.bind(|| insta::assert_snapshot!(name, shown(terminal)));
 }
 
