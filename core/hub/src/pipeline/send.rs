@@ -12,7 +12,7 @@ use capstan_wire::object;
 
 use super::admit::Ticket;
 use super::outgoing::Outgoing;
-use super::sign_in::{self, Asked, for_caller, sign_in};
+use super::sign_in::{self, Accounts, Asked, sign_in};
 use super::wake::listing_of;
 use crate::back_channel::BackChannel;
 use crate::hub::Hub;
@@ -54,10 +54,10 @@ pub(super) async fn send(
             // Refused before it ran: the token of the caller is no longer valid.
             Err(error @ CallError::NeedsLogin { .. }) => {
                 drop(lease);
-                if attempt >= MAX_ATTEMPTS {
-                    return Err(for_caller(error, lane));
-                }
                 let server = &ticket.id().server;
+                if attempt >= MAX_ATTEMPTS {
+                    return Err(Accounts::at(hub, server).explain(error, lane));
+                }
                 Box::pin(sign_in(hub, server, lane, asked, error)).await?;
                 attempt += 1;
             }

@@ -18,7 +18,7 @@ use super::permit::permit;
 use super::record::Record;
 use super::screen::{check_size, not_streamed};
 use super::settle::unlisted;
-use super::sign_in::for_caller;
+use super::sign_in::Accounts;
 use crate::catalog::typed;
 use crate::hub::Hub;
 use crate::ports::{Approver, Lane};
@@ -256,14 +256,15 @@ impl Hub {
     /// When the server cannot be used, or refuses.
     pub async fn run_side(&self, admission: Admission) -> Result<Json, CallError> {
         let server = self.server(&admission.id.server)?;
+        let accounts = Accounts::at(self, &admission.id.server);
         let lease = if let Some(lease) = server.lease(admission.lane) {
             lease
         } else {
             let woken = server.wake(admission.lane).await;
-            woken.map_err(|error| for_caller(error, admission.lane))?
+            woken.map_err(|error| accounts.explain(error, admission.lane))?
         };
         let answer = lease.send(Outgoing::side(&admission)).await;
-        let answer = answer.map_err(|error| for_caller(error, admission.lane))?;
+        let answer = answer.map_err(|error| accounts.explain(error, admission.lane))?;
         let answer = not_streamed(&admission.id.server, answer)?;
         let item = || format!("{} {}", admission.id, admission.op.method());
         check_size(self.limits.max_answer, item, answer.len())?;

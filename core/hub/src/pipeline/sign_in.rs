@@ -31,6 +31,37 @@ pub(super) struct Asked<'a> {
     pub(super) client: Option<&'a dyn ClientSide>,
 }
 
+/// The accounts with which a server is used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Accounts {
+    /// The operator's, for all callers.
+    Operators,
+    /// One of each caller.
+    Callers,
+}
+
+// === impl Accounts ===
+
+impl Accounts {
+    pub(super) fn at(hub: &Hub, server: &ServerName) -> Self {
+        if hub.per_caller.contains(server) { Self::Callers } else { Self::Operators }
+    }
+
+    /// The error of a request in this lane. It must not tell a caller who needs an account of their
+    /// own to log in as the operator.
+    pub(super) fn explain(self, error: CallError, lane: Lane) -> CallError {
+        let next = match (self, lane.principal) {
+            (Self::Operators, _) | (Self::Callers, Principal::Operator) => return error,
+            (Self::Callers, Principal::Caller(_)) => CALL_A_TOOL,
+            (Self::Callers, Principal::Nobody) => NOBODY,
+        };
+        if let CallError::NeedsLogin { server, .. } = error {
+            return CallError::NeedsSignIn { server, next: next.to_owned() };
+        }
+        error
+    }
+}
+
 /// Wakes a server; if the caller has to sign in first, lets it do that and wakes the server again.
 pub(super) async fn wake(
     hub: &Hub,
@@ -42,7 +73,8 @@ pub(super) async fn wake(
         Ok(lease) => Ok(lease),
         Err(error) => {
             sign_in(hub, server.name(), lane, asked, error).await?;
-            server.wake(lane).await.map_err(|error| for_caller(error, lane))
+            let accounts = Accounts::at(hub, server.name());
+            server.wake(lane).await.map_err(|error| accounts.explain(error, lane))
         }
     }
 }
@@ -58,10 +90,11 @@ pub(super) async fn sign_in(
     asked: Asked<'_>,
     error: CallError,
 ) -> Result<(), CallError> {
-    let (CallError::NeedsLogin { .. }, Principal::Caller(_), Some(logins)) =
-        (&error, lane.principal, &hub.caller_logins)
+    let accounts = Accounts::at(hub, server);
+    let (CallError::NeedsLogin { .. }, Principal::Caller(_), Some(logins), Accounts::Callers) =
+        (&error, lane.principal, &hub.caller_logins, accounts)
     else {
-        return Err(for_caller(error, lane));
+        return Err(accounts.explain(error, lane));
     };
     let refused = |next: String| CallError::NeedsSignIn { server: server.clone(), next };
     let PendingLogin { id, url, done } =
@@ -89,19 +122,6 @@ pub(super) async fn sign_in(
         }
         Either::Right(_) => Err(visit()),
     }
-}
-
-/// The error of a request in this lane, which must not tell a caller to log in as the operator.
-pub(super) fn for_caller(error: CallError, lane: Lane) -> CallError {
-    let next = match lane.principal {
-        Principal::Operator => return error,
-        Principal::Caller(_) => CALL_A_TOOL,
-        Principal::Nobody => NOBODY,
-    };
-    if let CallError::NeedsLogin { server, .. } = error {
-        return CallError::NeedsSignIn { server, next: next.to_owned() };
-    }
-    error
 }
 
 fn can_visit(client: &dyn ClientSide) -> bool {

@@ -13,7 +13,7 @@ use super::attempt::{Attempt, OpenAttempt};
 use super::outgoing::{Outgoing, TaskOp, TaskRequest, TaskSubscription};
 use super::record::Record;
 use super::screen::{Origin, check_size, not_streamed};
-use super::sign_in::for_caller;
+use super::sign_in::Accounts;
 use crate::hub::Hub;
 use crate::life::Server;
 use crate::ports::{BoxFuture, Lane, Subscriber};
@@ -177,7 +177,8 @@ impl Hub {
         let back = BackChannel::new(self, handle.server(), client, identity);
         let server = self.task_server(caller, handle)?;
         let request = TaskRequest::new(op, vec![handle.id.clone()], params);
-        let answer = send(server, handle.lane, Outgoing::task(&request, &back)).await?;
+        let at = (handle.lane, Accounts::at(self, handle.server()));
+        let answer = send(server, at, Outgoing::task(&request, &back)).await?;
         let item = || format!("{} {}", handle.server(), op.method());
         check_size(self.limits.max_answer, item, answer.len())?;
         let masked = self.catalog.screens.answer(handle.server(), op.method(), &answer)?;
@@ -213,13 +214,13 @@ impl Hub {
         let server = owned
             .and_then(|()| recordable(self))
             .and_then(|()| self.task_server(caller, first).cloned());
-        let lane = first.lane;
+        let at = (first.lane, Accounts::at(self, first.server()));
         let ids = handles.iter().filter(|handle| handle.server() == first.server());
         let ids = ids.map(|handle| handle.id.clone()).collect();
         let subscription = TaskSubscription::new(ids, capabilities, subscriber);
         Box::pin(async move {
             let result = match &server {
-                Ok(server) => send(server, lane, Outgoing::follow(&subscription)).await,
+                Ok(server) => send(server, at, Outgoing::follow(&subscription)).await,
                 Err(error) => Err(error.clone()),
             };
             entry.add(result.as_ref().map_or(0, Json::len));
@@ -243,8 +244,12 @@ impl Hub {
     }
 }
 
-async fn send(server: &Arc<Server>, lane: Lane, outgoing: Outgoing<'_>) -> Result<Json, CallError> {
-    let lease = server.wake(lane).await.map_err(|error| for_caller(error, lane))?;
-    let answer = lease.send(outgoing).await.map_err(|error| for_caller(error, lane))?;
+async fn send(
+    server: &Arc<Server>,
+    (lane, accounts): (Lane, Accounts),
+    outgoing: Outgoing<'_>,
+) -> Result<Json, CallError> {
+    let lease = server.wake(lane).await.map_err(|error| accounts.explain(error, lane))?;
+    let answer = lease.send(outgoing).await.map_err(|error| accounts.explain(error, lane))?;
     not_streamed(server.name(), answer)
 }
