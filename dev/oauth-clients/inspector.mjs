@@ -2,9 +2,15 @@
 //
 // Without a browser of its own it prints the address to open.
 import { spawn } from "node:child_process";
+import { createServer } from "node:net";
 
 const { TARGET, TOOL, BROWSER_COMMAND } = process.env;
-const port = 20000 + (process.pid % 20000);
+const port = await new Promise((found) => {
+  const probe = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = probe.address();
+    probe.close(() => found(port));
+  });
+});
 const inspector = new URL("../../.dev/inspector/node_modules/.bin/mcp-inspector", import.meta.url).pathname;
 const callback = `http://127.0.0.1:${port}/oauth/callback`;
 const words = ["--cli", TARGET, "--transport", "http", "--method", "tools/call", "--tool-name", TOOL, "--callback-url", callback];
