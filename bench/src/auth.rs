@@ -37,7 +37,7 @@ const RUNS: u32 = 3;
 /// Authentication may make a call cost so many times as many instructions.
 const MAX_RATIO: f64 = 1.03;
 
-/// What was measured.
+/// The measurements of all providers.
 #[derive(Serialize)]
 pub(crate) struct Report {
     max_ratio: f64,
@@ -45,7 +45,7 @@ pub(crate) struct Report {
     met: bool,
 }
 
-/// What a call costs with one provider.
+/// The cost of a call with one provider.
 #[derive(Serialize)]
 struct Measured {
     provider: &'static str,

@@ -41,7 +41,7 @@ enum Name {
         #[arg(long)]
         json: bool,
     },
-    /// What the authentication of callers adds to a call at the gateway
+    /// Measure the cost that authentication of callers adds to a call at the gateway
     Auth {
         /// Prints one JSON document
         #[arg(long)]

@@ -77,7 +77,7 @@ struct Access {
 /// Completes when it is time to stop.
 type Stopping = Shared<BoxFuture<'static, ()>>;
 
-/// What is served over HTTP.
+/// The parts of a gateway over HTTP.
 struct OverHttp {
     bound: Bound,
     access: Access,

@@ -9,7 +9,7 @@ use capstan_testkit::World;
 
 use crate::stage::{ends_with, fixture, ok_json, quoted, run, says, with, with_fixture};
 
-/// What a client says in the legacy era.
+/// The messages of a client in the legacy era.
 const LEGACY: &[&str] = &[
     r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}"#,
     r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,

@@ -40,7 +40,7 @@ fn world(sandbox: &str) -> World {
     world
 }
 
-/// What a tool of the box says, which must end with this code.
+/// The output of a tool of the box, which must end with this code.
 #[track_caller]
 fn does(world: &World, tool: &str, x: &str, code: i32) -> String {
     let arguments = json!({ "args": [x] }).to_string();

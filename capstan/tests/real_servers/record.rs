@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::stdio::entry;
 use crate::{ALLOW, installed};
 
-/// What the client asks, in this order.
+/// The requests of the client, in this order.
 fn requests() -> Vec<Value> {
     let call = |name: &str, arguments: Value| {
         ("tools/call", json!({ "name": name, "arguments": arguments }))

@@ -94,7 +94,7 @@ const MANAGED: &[&str] = &[
     ".volta",
 ];
 
-/// What a program is installed in beside `bin`: folders, and the description of a Python environment.
+/// Entries beside `bin` in the folder of an installed program, such as that of a Python environment.
 const BESIDE_BIN: &[&str] = &["lib", "lib64", "libexec", "include", "pyvenv.cfg"];
 
 /// The folder of the packages of Node, each of which reads the others.
